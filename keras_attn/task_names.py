@@ -15,6 +15,7 @@ TASK_NAMES = (
     "causal_lm",
     "masked_lm",
     "span_corruption",
+    "forecast",
 )
 
 RENAMED_TASKS = {

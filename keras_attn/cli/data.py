@@ -2,7 +2,8 @@
 
 Malformed rows are counted here, not refused. Without --task or --preset all columns are shown. With
 --preset (or --init, a run or a task folder), texts are also tokenized as `train` would do it, and a
-line says how many examples a run would leave out or cut.
+line says how many examples a run would leave out or cut. With --task forecast: the series, their
+steps, missing values and season, and what a run would forecast from what.
 
 examples:
   keras-attn data reviews.csv
@@ -55,6 +56,9 @@ def run(options: argparse.Namespace) -> None:
         task = get_preset(options.preset).tasks[0]
     elif task is None and options.init:
         task = kind_of_task(options.init)
+    if task == "forecast":
+        _show_series(options)
+        return
     columns: tuple = ((), ())
     if task is not None:
         columns = (TASK_RUNS[task].columns, TASK_RUNS[task].optional_columns)
@@ -78,6 +82,25 @@ def run(options: argparse.Namespace) -> None:
     if options.preset or options.init:
         found["run"] = _run(options, task)
         _print_run(found["run"], options.preset or options.init)
+    if options.json:
+        write_text(options.json, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+
+
+def _show_series(options: argparse.Namespace) -> None:
+    """Prints what series hold, and what a run would forecast."""
+    with quiet_start():
+        from keras_attn.training.data_report import series_report
+
+    given = {"train": options.data, "valid": options.valid, "test": options.test}
+    found = {}
+    for name, paths in given.items():
+        if paths:
+            print(f"{name}:")
+            layers = [setting(assignment) for assignment in options.set]
+            lines, found[name] = series_report(
+                paths, {"columns": options.columns, "encoding": options.encoding}, *layers
+            )
+            print(*lines, sep="\n")
     if options.json:
         write_text(options.json, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
 

@@ -26,6 +26,10 @@ metrics:
                        one word
   spearman, pearson    embeddings, for lines of text<TAB>text<TAB>score: correlation of the
                        cosines with the scores, times 100
+  mase, mae, wql, coverage   forecasts of the last tenth of each series: mean absolute error of the
+                       median, divided by that of the seasonal naive forecast in the history, and
+                       by itself; weighted quantile loss, and values between the outer quantiles, in
+                       percent; naive_mase and so on: the seasonal naive forecast of the same steps
   rouge1, rouge2, rougeL, rougeLsum
                        by rouge-score, for English summaries (pip install 'keras_attn[rouge]')
 

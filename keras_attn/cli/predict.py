@@ -7,7 +7,8 @@ log-probability, separated by tabs. Embedding models print each text's vector as
 language models fill each [MASK] with one token. Taggers print a tag for each word; their score is
 the log-probability of all tags of a text. Of several labels a text, a JSON list of those that are
 predicted is printed, and with --scores the probabilities of all; of numbers, the numbers, separated
-by tabs. For image classifiers, TEXT is the name of a PNG file.
+by tabs. For image classifiers, TEXT is the name of a PNG file. For forecasters, TEXT is the name of
+a table of series: its forecast is printed as CSV, with the quantiles of each time of the horizon.
 
 By default a search prints the most probable texts that it finds. --sample instead draws tokens at
 random from the model's distribution, which these options change, in this order:
@@ -36,6 +37,7 @@ examples:
   keras-attn predict runs/texts "A man is [MASK] a guitar."
   keras-attn predict runs/tags "Anna lives in Rome ."
   keras-attn predict runs/digits --n-best 3 --scores scan.png
+  keras-attn predict runs/co2 co2.csv > forecast.csv
   keras-attn predict runs/vectors --npy vectors.npy < texts.txt
 """
 
@@ -47,7 +49,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from keras_attn.cli import decoding_options
-from keras_attn.cli.options import add_value, output_file
+from keras_attn.cli.options import add_reading_options, add_value, output_file
 from keras_attn.cli.terminal import progress, quiet_start
 from keras_attn.files import replaced_file
 from keras_attn.limits import LINE_BYTES
@@ -70,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.npy",
         help="embedding models: write all vectors to a NumPy file, (texts, features) float32",
     )
+    add_reading_options(parser, refuses=False)
     add("--prefix", metavar="TEXT", help="beginning of every predicted text, in whole words")
     add("--sample", action="store_true", help="sample instead of searching")
     decoding_options.add_arguments(parser)
@@ -96,6 +99,14 @@ def run(options: argparse.Namespace) -> None:
         "--sample and --prefix are for models that generate text.",
         task=task.kind,
     )
+    if task.kind == "forecast":
+        _print_forecasts(task, options)
+        return
+    require(
+        options.columns is None and options.encoding is None,
+        "--columns and --encoding are for forecasters, which read tables.",
+        task=task.kind,
+    )
     texts = options.texts or _lines(sys.stdin.buffer)
     if options.npy:
         _write_vectors(task, texts, options)
@@ -105,6 +116,19 @@ def run(options: argparse.Namespace) -> None:
         for line in answers(read_inputs(task.kind, chunk)):
             print(line)
         sys.stdout.flush()
+
+
+def _print_forecasts(task: Any, options: argparse.Namespace) -> None:
+    """Prints the forecasts of the series of tables as CSV."""
+    plain = {"beams": None, "n_best": 1, "scores": False, "npy": None}
+    received = {name: getattr(options, name) for name in plain}
+    require(
+        received == plain,
+        "--beams, --n-best, --scores and --npy do not apply to forecasts.",
+        **received,
+    )
+    require(bool(options.texts), "A forecaster needs the name of a table of series.", tables=0)
+    print(task.forecast(options.texts, options.columns, options.encoding).csv(), end="")
 
 
 def _hypotheses(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:

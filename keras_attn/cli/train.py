@@ -15,6 +15,10 @@ data:
     embedding              texts with the meaning of the sources
     token_classification   tags separated by spaces, one for each word of the source
   For --task causal_lm, masked_lm and span_corruption: files with one text per line, or tables.
+  For --task forecast: tables of numbers, with --columns time=date target=sales,visits known=holiday
+  unknown=price series=store; only the target is needed. known: covariates that are known in the
+  horizon too. The last steps of each series are held out for validation and the test.
+  --set data.horizon=N, data.context=N and data.season=N; by default they follow from the data.
   For --task image_classification:
   digits      8 x 8 pixels, 1,797 handwritten digits (pip install 'keras_attn[images]')
   FOLDER      contains a folder of PNG files for each label, or a file labels.tsv
@@ -51,6 +55,8 @@ examples:
   keras-attn train --task span_corruption --preset t5_tiny --data texts.txt --out runs/t5
   keras-attn train --task seq2seq --init runs/t5 --data pairs.tsv --out runs/t5-pairs
   keras-attn train --task token_classification --preset bert_tiny --data tags.tsv --out runs/tags
+  keras-attn train --preset forecast_tiny --data co2.csv --columns time=date target=co2 \
+      --out runs/co2
   keras-attn train --out runs/g2p --resume
 
 Ctrl-C writes a checkpoint and exits. --resume continues an interrupted run, also one that was

@@ -25,11 +25,14 @@ from keras_attn.data.pair_examples import PairExamples
 from keras_attn.data.partner_examples import PartnerExamples
 from keras_attn.data.pipeline import batch_dataset
 from keras_attn.data.scored_pairs import ScoredPairs, has_scores, read_scored_pairs
+from keras_attn.data.series.reading import read_series
+from keras_attn.data.series.series import SeriesPart, SeriesTable
 from keras_attn.data.span_corruption import SpanCorruption, SpanNoise
 from keras_attn.data.split import group_references, hold_out
 from keras_attn.data.tagged_examples import TaggedExamples, read_tagged_texts
 from keras_attn.data.text_examples import TextExamples
 from keras_attn.data.token_rows import TokenRows
+from keras_attn.data.window_examples import WindowExamples
 from keras_attn.renamed import old_names
 
 __all__ = [
@@ -46,11 +49,14 @@ __all__ = [
     "Pairs",
     "PartnerExamples",
     "ScoredPairs",
+    "SeriesPart",
+    "SeriesTable",
     "SpanCorruption",
     "SpanNoise",
     "TaggedExamples",
     "TextExamples",
     "TokenRows",
+    "WindowExamples",
     "batch_dataset",
     "check_images",
     "decode_images",
@@ -67,6 +73,7 @@ __all__ = [
     "read_labelled_images",
     "read_pairs",
     "read_scored_pairs",
+    "read_series",
     "read_tagged_texts",
     "read_texts",
     "require_mask_token",

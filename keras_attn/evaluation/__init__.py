@@ -2,6 +2,11 @@
 
 from keras_attn.evaluation.correlation import CORRELATIONS, pearson, spearman
 from keras_attn.evaluation.error_rates import edit_distance, phoneme_error_rate, word_error_rate
+from keras_attn.evaluation.forecasts import (
+    FORECAST_METRICS,
+    measure_forecasts,
+    seasonal_naive,
+)
 from keras_attn.evaluation.label_sets import LABEL_SETS, LabelSetCounts, best_thresholds
 from keras_attn.evaluation.labels import LABELS, LabelCounts, calibration_error
 from keras_attn.evaluation.metrics import (
@@ -32,6 +37,7 @@ from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 
 __all__ = [
     "CORRELATIONS",
+    "FORECAST_METRICS",
     "LABELS",
     "LABEL_SETS",
     "NUMBERS",
@@ -50,6 +56,7 @@ __all__ = [
     "explained_variance",
     "get_metric",
     "mean_absolute_error",
+    "measure_forecasts",
     "metric_names",
     "metric_signatures",
     "partner_ranks",
@@ -58,6 +65,7 @@ __all__ = [
     "phoneme_error_rate",
     "root_mean_squared_error",
     "rouge",
+    "seasonal_naive",
     "span_f1",
     "span_precision",
     "span_recall",

@@ -6,6 +6,7 @@ from keras_attn.models.bert import Bert
 from keras_attn.models.compressive import CompressiveTransformer
 from keras_attn.models.convolutional import ConvSeq2Seq
 from keras_attn.models.etc import ETC
+from keras_attn.models.forecast import Forecaster
 from keras_attn.models.gpt2 import GPT2
 from keras_attn.models.heads import MaskedLanguageModel, SequenceClassifier, TokenClassifier
 from keras_attn.models.marian import Marian
@@ -30,6 +31,7 @@ __all__ = [
     "CompressiveTransformer",
     "ConvSeq2Seq",
     "FeatureEncoder",
+    "Forecaster",
     "Marian",
     "MaskedLanguageModel",
     "PatchEncoder",

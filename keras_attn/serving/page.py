@@ -23,6 +23,7 @@ _SCRIPTS = (
     "form_image.js",
     "form_tags.js",
     "form_vectors.js",
+    "form_forecast.js",
     "form_sampling.js",
     "form_any.js",
     "page.js",

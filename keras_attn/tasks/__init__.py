@@ -6,6 +6,7 @@ from keras_attn.tasks.causal_lm import CausalLMTask
 from keras_attn.tasks.classification import ClassificationTask
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.embedding import EmbeddingTask
+from keras_attn.tasks.exported.forecast import ExportedForecast
 from keras_attn.tasks.exported.generating import ExportedCausalLM, ExportedSeq2Seq
 from keras_attn.tasks.exported.labelling import (
     ExportedClassification,
@@ -16,6 +17,8 @@ from keras_attn.tasks.exported.labelling import (
     ExportedRegression,
     ExportedTokenClassification,
 )
+from keras_attn.tasks.forecast import ForecastTask
+from keras_attn.tasks.forecasts import Forecasts
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.hypothesis import Hypothesis, LabelSet
 from keras_attn.tasks.image_classification import ImageClassificationTask, read_inputs
@@ -46,12 +49,15 @@ __all__ = [
     "ExportedCausalLM",
     "ExportedClassification",
     "ExportedEmbedding",
+    "ExportedForecast",
     "ExportedImageClassification",
     "ExportedMaskedLM",
     "ExportedMultiLabelClassification",
     "ExportedRegression",
     "ExportedSeq2Seq",
     "ExportedTokenClassification",
+    "ForecastTask",
+    "Forecasts",
     "GeneratingTask",
     "Hypothesis",
     "ImageClassificationTask",

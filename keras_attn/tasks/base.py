@@ -54,6 +54,9 @@ class Task(abc.ABC):
 
     classes: ClassVar[dict[str, type["Task"]]] = {}
 
+    loss_values: ClassVar[tuple[str, ...]] = ("loss", "nll", "accuracy", "perplexity")
+    """Values that follow from the loss in training and validation."""
+
     preset: str | None = None
     """Name of the preset, if the weights are still those of its random initialization."""
 
@@ -213,7 +216,8 @@ class Task(abc.ABC):
             task: Name of the task, such as "classification", for presets of several tasks.
             columns: Columns of `data`, if that is a table.
             **settings: Settings of a run, see `fit`, such as `model={"dropout": 0.2}` and
-                `tokenizers={"text": {"kind": "word_piece", "vocabulary_size": 8000}}`.
+                `tokenizers={"text": {"kind": "word_piece", "vocabulary_size": 8000}}`; for series
+                also `horizon`, `context` and `season`.
 
         Returns:
             The task, an instance of the preset's task class.

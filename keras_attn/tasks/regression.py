@@ -45,6 +45,7 @@ class RegressionTask(TextInputs):
     """
 
     kind = "regression"
+    loss_values = ("loss",)
     _saved = ("names", "means", "deviations", "max_length", "with_start", "truncate")
 
     def __init__(
@@ -95,7 +96,7 @@ class RegressionTask(TextInputs):
             label_smoothing: Must be 0.
 
         Returns:
-            The loss twice, the number of numbers, and NaN: none is right or wrong.
+            The loss twice, the number of numbers, and 0: none is right or wrong.
         """
         require(label_smoothing == 0, "Numbers are not smoothed.", label_smoothing=label_smoothing)
         outputs = tf.cast(outputs, tf.float64 if outputs.dtype == tf.float64 else tf.float32)
@@ -105,7 +106,7 @@ class RegressionTask(TextInputs):
         errors = tf.where(is_real, labels, 0.0) - tf.where(is_real, outputs, 0.0)
         loss = tf.reduce_sum(tf.square(errors)) / 2
         count = tf.reduce_sum(tf.cast(is_real, outputs.dtype))
-        return loss, loss, count, tf.constant(np.nan, outputs.dtype)
+        return loss, loss, count, tf.zeros_like(loss)
 
     def predict(
         self, inputs: Sequence[str], progress: Callable[[int], None] | None = None

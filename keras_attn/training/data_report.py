@@ -1,18 +1,61 @@
 """Lengths of data in tokens, and the number of examples that a run would drop or cut."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 from keras_attn.data.overview import lengths_summary
+from keras_attn.data.series.reading import described, missing_values
+from keras_attn.recipes import merged
 from keras_attn.tasks import Task, task_folder
 from keras_attn.training.by_amount import follow_amount
 from keras_attn.training.resolving import resolved
+from keras_attn.training.run_settings import DataSettings
 from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.training.task_runs.base import with_lengths
+from keras_attn.training.task_runs.forecast import context_of, horizon_of, read_part
 from keras_attn.validation import UserError
 
 _NO_LIMIT = 1 << 30
+
+
+def series_report(
+    paths: list[str], reading: Mapping[str, Any], *layers: Mapping[str, Any]
+) -> tuple[list[str], dict[str, Any]]:
+    """Describes series as a run would read them.
+
+    Args:
+        paths: Files.
+        reading: The settings `columns` and `encoding`.
+        *layers: Nested settings with a section `data`.
+
+    Returns:
+        Lines, and the same as plain values.
+
+    Raises:
+        UserError: The series cannot be read, or a setting is invalid.
+    """
+    given = functools.reduce(merged, layers, {}).get("data", {})
+    data = DataSettings(paths, skip_bad_lines=True, **{**reading, **given})
+    part = read_part(paths, data)
+    horizon, context = horizon_of(data, part), context_of(data, part)
+    lines = [
+        *described(part.table),
+        f"    season: {part.season}, horizon {horizon}, context {context}",
+    ]
+    lengths = part.table.ends()
+    found = {
+        "series": len(lengths),
+        "steps": {"shortest": int(lengths.min()), "longest": int(lengths.max())},
+        "step": part.table.axis.described(),
+        "malformed": part.table.skipped,
+        "missing": missing_values(part.table),
+        "season": part.season,
+        "horizon": horizon,
+        "context": context,
+    }
+    return lines, found
 
 
 def tokens_report(settings: Mapping[str, Any]) -> dict[str, Any]:

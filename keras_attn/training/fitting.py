@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 
+from keras_attn.data.series.memory import columns_of_array, write_series
 from keras_attn.models import get_preset
 from keras_attn.reading import read_table
 from keras_attn.task_names import current_task_name
@@ -21,7 +22,12 @@ from keras_attn.training.prepared import prepare, read_data
 from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER, require_new
 from keras_attn.training.resolving import check, require_fitting_task, resolved
 from keras_attn.training.run import train
-from keras_attn.training.run_settings import RUN_FILE, DataSettings, RunSettings
+from keras_attn.training.run_settings import (
+    RUN_FILE,
+    SERIES_SETTINGS,
+    DataSettings,
+    RunSettings,
+)
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
 from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.validation import require, require_one_of
@@ -128,7 +134,7 @@ def _fit(
     options = {**options, "resume": resume}
     kind = current_task_name(layer.get("task", task.kind))
     with tempfile.TemporaryDirectory() as staged:
-        data = _written(given, Path(staged), columns, kind)
+        data = _written(given, Path(staged), columns or getattr(task, "columns", None), kind)
         if resume:
             data = _moved(data, Path(staged), _same_file, out)
             results = train(out, {"data": data}, layer, **options)
@@ -162,6 +168,7 @@ def evaluate(
     for name in options:
         require_one_of("option", name, ("beams", "perplexity", "errors"))
     with tempfile.TemporaryDirectory() as folder:
+        columns = columns or getattr(task, "columns", None)
         found = _written({"train": data}, Path(folder), columns, task.kind)
         chosen = [metrics] if isinstance(metrics, str) else metrics
         return measuring.evaluate(task, DataSettings(**found), chosen, **options)
@@ -172,6 +179,8 @@ def _written(
 ) -> dict[str, Any]:
     """Writes data in memory to files, and returns settings of the section `data`."""
     run = TASK_RUNS[task]
+    if run.of_series:
+        return _written_series(given, folder, columns)
     parts = Parts(run.columns, run.optional_columns, task in _OF_FILES)
     data: dict[str, Any] = {
         name: written_data(value, folder, name, parts, columns) for name, value in given.items()
@@ -181,6 +190,27 @@ def _written(
         require(all(of_files), "`columns` mean either files or data in memory.", columns=columns)
         data["columns"] = parts.named(columns)
     return data
+
+
+def _written_series(
+    given: Mapping[str, Any], folder: Path, columns: Columns | None
+) -> dict[str, Any]:
+    """Writes series in memory to files, and returns settings of the section `data`."""
+    require(
+        columns is None or isinstance(columns, Mapping),
+        "`columns` of series must be a dict such as {'time': 'date', 'target': ['sales']}.",
+        columns=columns,
+    )
+    data: dict[str, Any] = {}
+    for name, value in given.items():
+        if is_path(value):
+            data[name] = [
+                str(path) for path in ([value] if isinstance(value, str | Path) else value)
+            ]
+            continue
+        columns = columns or columns_of_array(value)
+        data[name] = [str(write_series(value, folder / f"{name}.jsonl", columns))]
+    return data | ({} if columns is None else {"columns": dict(columns)})
 
 
 def _moved(
@@ -247,7 +277,7 @@ def _without_task(sections: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _layer(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by section: names of `TrainingSettings` belong to "training"."""
+    """Settings by section: those of `TrainingSettings` to "training", those of series to "data"."""
     training = {field.name for field in dataclasses.fields(TrainingSettings)}
     sections = {field.name for field in dataclasses.fields(RunSettings)} | {"extends"}
     for name in settings:
@@ -256,9 +286,15 @@ def _layer(settings: Mapping[str, Any]) -> dict[str, Any]:
             f"`{name}` is an argument of Keras' `fit`; here: {_OF_KERAS.get(name)}.",
         )
         if name not in RENAMED_SETTINGS:
-            require_one_of("setting", name, [*sorted(sections), *sorted(training)])
+            require_one_of(
+                "setting", name, [*sorted(sections), *sorted(training), *SERIES_SETTINGS]
+            )
     training |= set(RENAMED_SETTINGS)
-    layer = {name: value for name, value in settings.items() if name not in training}
+    others = training | set(SERIES_SETTINGS)
+    layer = {name: value for name, value in settings.items() if name not in others}
+    series = {name: settings[name] for name in SERIES_SETTINGS if name in settings}
+    if series:
+        layer["data"] = dict(layer.get("data", {})) | series
     numbers = {name: value for name, value in settings.items() if name in training}
     if numbers:
         layer["training"] = dict(layer.get("training", {})) | numbers

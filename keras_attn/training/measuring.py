@@ -62,6 +62,7 @@ def evaluate(
     """
     recorded = recorded or {}
     run = run_of(task, recorded)
+    data = run.as_trained(task, data)
     texts = run.read_test(data.train, data)
     metrics = metrics or run.metrics_of(texts, data.train, recorded.get("metrics"))
     for line in run.remarks(task, texts):
@@ -108,7 +109,7 @@ def measure_test(out: Path, settings: RunSettings, texts: Any) -> dict[str, floa
     print(f"Measuring on {texts.name} …", flush=True)
     results = run.measure(task, texts, settings.metrics)
     write_text(out / RESULTS_FILE, json.dumps(results, indent=1) + "\n")
-    names = settings.metrics or [name for name in results if name != "items"]
+    names = run.shown_metrics(results, settings.metrics)
     shown = ", ".join(f"{name} {results[name]:.2f}" for name in names)
     print(f"On {results['items']:,} test {run.items}: {shown}.", flush=True)
     return results
@@ -128,7 +129,7 @@ def judge_validation(out: Path, prepared: PreparedRun) -> None:
     if texts is None:
         return
     metrics = settings.metrics or run.default_metrics(settings.data.train)
-    baseline = run.baseline(texts, metrics)
+    baseline = run.baseline(texts, metrics, task)
     if baseline is not None:
         first = run.first(texts, _JUDGED)
         answers = run.answers(task, first, run.beams)

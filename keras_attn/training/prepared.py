@@ -95,6 +95,7 @@ def read_data(
     run = TASK_RUNS[settings.task]
     # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
     keras.utils.set_random_seed(settings.training.seed)
+    settings = run.with_source_lengths(settings)
     places = settings.data
     if cache is not None and places.cache is None:
         places = replace(places, cache=str(cache))

@@ -14,7 +14,6 @@ from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.training.workers.strategy import resolve_jit, resolve_shards, resolve_strategy
 from keras_attn.validation import UserError, require, require_one_of
 
-LOSS_METRICS = ("loss", "nll", "accuracy", "perplexity")
 # Settings that stay as they were when a run is resumed, besides those of other sections.
 _FIXED = (
     *("batch_tokens", "class_weights", "ema_decay", "freeze", "jit"),
@@ -132,7 +131,8 @@ def check(settings: RunSettings) -> None:
 
 def check_metric(settings: RunSettings) -> None:
     """Raises unless the metric that chooses the best model is one that validations measure."""
-    require_one_of("training.metric", settings.training.metric, [*LOSS_METRICS, *settings.metrics])
+    values = TASK_RUNS[settings.task].task_class.loss_values
+    require_one_of("training.metric", settings.training.metric, [*values, *settings.metrics])
 
 
 def goal_of(settings: RunSettings) -> str:

@@ -11,6 +11,7 @@ import yaml
 from keras_attn import documents
 from keras_attn.data.cache import Cache
 from keras_attn.data.examples import LONG_TEXTS
+from keras_attn.data.series.reading import TIME_STEPS
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
 from keras_attn.recipes import completed, layered, recipe_of
@@ -22,6 +23,14 @@ from keras_attn.training.typed_fields import as_texts, check_numbers, check_type
 from keras_attn.validation import UserError, require, require_one_of
 
 RUN_FILE = "run.yaml"
+SERIES_SETTINGS: Mapping[str, Any] = {
+    "horizon": None,
+    "context": None,
+    "season": None,
+    "time_steps": "equal",
+}
+"""Settings `data` of series, with their defaults."""
+
 # Sections that are one name.
 _NAMES = ("task", "preset", "init")
 
@@ -43,7 +52,8 @@ class DataSettings:
         test: Files of the same form, measured at the end; an empty list to measure nothing, though
             the data set has a test part of its own.
         hold_out: Number of sources held out for validation where `valid` is `None`; by default
-            one in twenty, at most 2,000.
+            one in twenty, at most 2,000. Of series the last steps of each, and as many before the
+            test; by default a tenth, and at least the horizon.
         stratify: Whether each label is as frequent in the texts that are held out as in the rest.
         decode_limit: Most validation sources that are decoded at each validation; all if `None`.
             The choice between the best and the averaged weights, at the end, uses all.
@@ -63,6 +73,12 @@ class DataSettings:
             and vectors, and `drop` for pairs.
         max_dropped: Greatest part of the rows that may be left out because they are malformed or
             too long.
+        horizon: Series: number of steps to forecast; by default a season, or 12 steps without one,
+            and at most a tenth of the series.
+        context: Series: number of steps that are read; by default two seasons, and at least two
+            horizons and 32 steps.
+        season: Series: number of steps of a season, 1 for none; found in the data by default.
+        time_steps: Series: "equal" if times are equal steps apart, "rows" if each row is a step.
         cache: Folder in which the texts and their tokens are kept in files, for all runs that have
             the same ones; by default the folder `cache` of the run.
         vocabulary_bytes: Most bytes of texts that a vocabulary is trained on; of more texts a
@@ -87,6 +103,10 @@ class DataSettings:
     max_target_length: int | None = None
     long_texts: str | None = None
     max_dropped: float = 0.05
+    horizon: int | None = None
+    context: int | None = None
+    season: int | None = None
+    time_steps: str = "equal"
     cache: str | None = None
     vocabulary_bytes: int = 64_000_000
 
@@ -98,8 +118,9 @@ class DataSettings:
     def __post_init__(self) -> None:
         check_types(self)
         limits = ("hold_out", "decode_limit", "max_source_length", "max_target_length")
-        limits += ("vocabulary_bytes",)
+        limits += ("vocabulary_bytes", "horizon", "context", "season")
         check_numbers(self, positive=limits)
+        require_one_of("time_steps", self.time_steps, TIME_STEPS)
         require(
             self.label_separator != "", "`label_separator` must not be empty.", label_separator=""
         )

@@ -1,7 +1,7 @@
 """The state of a run: all that a checkpoint has besides the variables."""
 
 import dataclasses
-import math
+from collections.abc import Container
 from typing import Any
 
 from keras_attn.renamed import renamed_keys
@@ -10,6 +10,9 @@ from keras_attn.validation import UserError
 
 # What a loss gives: sums over the real tokens, of all replicas where a step returns them.
 SUMS = ("loss", "nll", "tokens", "correct")
+
+LOSS_VALUES = ("loss", "nll", "accuracy", "perplexity")
+"""Values that follow from the sums; a task may have fewer."""
 
 _LOWER_IS_BETTER = (
     "loss",
@@ -41,12 +44,19 @@ def zero_sums() -> dict[str, float]:
     return dict.fromkeys(SUMS, 0.0)
 
 
+def named(values: dict[str, float], names: Container[str]) -> dict[str, float]:
+    """Those of some values that have one of the names."""
+    return {name: value for name, value in values.items() if name in names}
+
+
 def means(sums: dict[str, float]) -> dict[str, float]:
-    """Per-token values of sums: loss, nll and accuracy, unless nothing is right or wrong (NaN)."""
+    """Per-token values of sums: loss, nll and accuracy."""
     tokens = max(sums["tokens"], 1.0)
-    values = {"loss": sums["loss"] / tokens, "nll": sums["nll"] / tokens}
-    accuracy = sums["correct"] / tokens
-    return values if math.isnan(accuracy) else values | {"accuracy": accuracy}
+    return {
+        "loss": sums["loss"] / tokens,
+        "nll": sums["nll"] / tokens,
+        "accuracy": sums["correct"] / tokens,
+    }
 
 
 @dataclasses.dataclass

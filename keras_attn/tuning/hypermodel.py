@@ -37,7 +37,7 @@ class PresetHyperModel(keras_tuner.HyperModel):
 
     Raises:
         UserError: The preset is unknown, the space is invalid, or `num_classes` is missing for a
-            preset of encoders or given for another preset.
+            preset of encoders or given for another preset, or it is one of forecasters.
 
     Examples:
         >>> import keras_tuner
@@ -63,6 +63,11 @@ class PresetHyperModel(keras_tuner.HyperModel):
         super().__init__()
         self._preset = get_preset(preset)
         self._recipe = self._preset.recipe()
+        require(
+            "forecast" not in self._preset.tasks,
+            "A forecaster is tuned by `keras_attn.tuning.tune`, whose trials read the series.",
+            preset=preset,
+        )
         require(
             (num_classes is not None) == (self._preset.tasks[0] in _OF_CLASSES),
             "`num_classes` is required for presets of encoders, and only for them.",

@@ -61,6 +61,13 @@ _MODELS: Mapping[str, Mapping[str, Any]] = {
             "learned": {"model.learned_positions": True},
         },
     },
+    "Forecaster": {
+        **_BLOCKS,
+        "model.num_layers": {"min": 1, "max": 4},
+        "model.hidden_dim": [16, 32, 64, 128],
+        "model.intermediate_dim": [32, 64, 128, 256],
+        "attention.name": list(ATTENTION),
+    },
     "ETC": {
         **_BLOCKS,
         "model.radius": [8, 16, 32, 64],

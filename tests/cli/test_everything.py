@@ -1,6 +1,7 @@
 """The table of every task: its commands are run as they stand there, on tiny data."""
 
 import base64
+import csv
 import json
 import os
 import pathlib
@@ -82,6 +83,12 @@ def files(tmp_path, monkeypatch):
         "texts.txt": texts,
     }
     contents["tags.tsv"][0] = "Anna lives in Rome .\tB-PER O O B-LOC O"
+    days = np.arange("2024-01", "2025-01", dtype="datetime64[D]")
+    sales = np.sin(np.arange(len(days)) * 2 * np.pi / 7) + draw.normal(size=len(days)) / 9
+    contents["sales.csv"] = [
+        "date,sales",
+        *(f"{d},{s:.3f}" for d, s in zip(days, sales, strict=True)),
+    ]
     for name, lines in contents.items():
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     for number in range(ITEMS):
@@ -148,7 +155,8 @@ def test_the_commands_of_a_task(task, files, keras_attn, monkeypatch, tmp_path):
         return output.rstrip("\n")
 
     called([*train, *smaller(task)])
-    assert called(command["evaluate"]).split()[:2] == [TASK_RUNS[task].items, str(ITEMS)]
+    items = "30" if task == "forecast" else str(ITEMS)  # windows of a week in the last 36 days
+    assert called(command["evaluate"]).split()[:2] == [TASK_RUNS[task].items, items]
     predicted = called(command["predict"])
     called(command["visualize"])
     assert (tmp_path / f"{task}.html").read_text().startswith("<!DOCTYPE html>")
@@ -162,8 +170,15 @@ def test_the_commands_of_a_task(task, files, keras_attn, monkeypatch, tmp_path):
     content = goes_in
     if task == "image_classification":
         content = {"b64": base64.b64encode(pathlib.Path(goes_in).read_bytes()).decode()}
+    if task == "forecast":
+        rows = pathlib.Path(goes_in).read_text().splitlines()[1:]
+        content = {"past": [[float(row.split(",")[1])] for row in rows]}
     answer = served_answer(keras_attn, command["serve"], task, {"instances": [content]})
-    if task == "embedding":
+    if task == "forecast":
+        (first, *_) = list(csv.DictReader(predicted.splitlines()))
+        assert first["time"] == "2025-01-01"
+        assert answer["median"][0][0] == pytest.approx(float(first["q0.5"]), rel=1e-4)
+    elif task == "embedding":
         np.testing.assert_allclose(answer, json.loads(predicted), atol=1e-5)
     elif task == "regression":
         assert f"{answer[0]:g}" == predicted

@@ -4,6 +4,7 @@ A new family is one line here. XLA is disabled, as TensorFlow Serving does.
 """
 
 import inspect
+import json
 from functools import partial
 
 import numpy as np
@@ -85,6 +86,19 @@ def embedding(encoder, **options):
     return of_words(task, encoder(len(WORDS), **options))
 
 
+def forecast(family, **options):
+    model = family(LENGTH, horizon=3, known_scales=[2.0], patch_length=2, **options)
+    return tasks.ForecastTask(spread_weights(model), {"target": ["y"], "known": ["off"]})
+
+
+def predicted(task, texts):
+    """Answers of a task to its example texts, the inputs of a forecaster as JSON."""
+    if not isinstance(task, tasks.ForecastTask):
+        return task.predict(texts)
+    rows = [json.loads(text) for text in texts]
+    return task.predict(*([row[name] for row in rows] for name in ("past", "future")))
+
+
 BERT = SIZES | {"max_length": LENGTH}
 ETC_SIZES = SIZES | {"radius": 2, "num_units": 3, "unit_length": 3}
 MATRIX = {
@@ -138,6 +152,7 @@ MATRIX = {
     "embedding Bert": lambda: embedding(models.Bert, **BERT),
     "embedding TransformerEncoder": lambda: embedding(models.TransformerEncoder, **SIZES),
     "embedding ETC": lambda: embedding(models.ETC, **ETC_SIZES),
+    "forecast Forecaster": lambda: forecast(models.Forecaster, **SIZES),
 }
 # What no other test of the default suite exports and verifies. tests/cli/test_everything.py and the
 # tests of each kind of task do so with what is usual for it.
@@ -159,7 +174,7 @@ def test_every_kind_of_task_and_every_family_is_declared():
 def test_it_is_exported_and_verified(name, tmp_path):
     task = MATRIX[name]()
     texts = task.example_texts()
-    expected = task.predict(texts)
+    expected = predicted(task, texts)
     n_best = task.decoding.beams if isinstance(task, tasks.GeneratingTask) else 2
     folder = export_saved_model(task, tmp_path / "model", n_best=n_best)
     report = verified(folder, timeout=3600)  # on a machine with much else to do
@@ -176,7 +191,7 @@ def test_it_is_exported_and_verified(name, tmp_path):
     for weight, found in zip(task.backbone.weights, loaded.backbone.weights, strict=True):
         np.testing.assert_array_equal(found.numpy(), weight.numpy())
     outputs = golden["serving_default"]
-    names = ("text", "label", "tags", "embedding", "labels", "numbers")
+    names = ("text", "label", "tags", "embedding", "labels", "numbers", "quantiles")
     name, answers = next((key, outputs[key]) for key in names if key in outputs)
     if name == "labels":
         rows = zip(answers, outputs["predicted"], strict=True)

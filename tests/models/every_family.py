@@ -62,6 +62,10 @@ EVERY = {
         lambda: models.PatchEncoder((6, 10), (3, 5), **SIZES),
         {"images": numbers(1, 2, 6, 10, 3)},
     ),
+    "Forecaster": (
+        lambda: models.Forecaster(7, 5, known_scales=[2.0], patch_length=2, **SIZES),
+        {"past": numbers(1, 2, 7, 2), "future": numbers(2, 2, 5, 1)},
+    ),
     "FeatureEncoder": (
         lambda: models.FeatureEncoder(5, **SIZES),
         {"features": numbers(2, 2, 9, 5), "padding_mask": np.arange(9) < np.array([[9], [4]])},

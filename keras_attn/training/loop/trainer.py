@@ -38,7 +38,14 @@ from keras_attn.training.reporting.progress import QUIET, ProgressReport, say
 from keras_attn.training.reporting.recorder import Recorder, SilentRecorder, Stopwatch
 from keras_attn.training.reporting.run_folder import RunFolder
 from keras_attn.training.settings import TrainingSettings
-from keras_attn.training.state import TrainingState, means, metric_goal, zero_sums
+from keras_attn.training.state import (
+    LOSS_VALUES,
+    TrainingState,
+    means,
+    metric_goal,
+    named,
+    zero_sums,
+)
 from keras_attn.training.workers.strategy import (
     check_strategy,
     compiles_whole_updates,
@@ -50,6 +57,7 @@ from keras_attn.training.workers.workers import Workers
 from keras_attn.validation import UserError, require
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+_SHOWN = ("loss", "accuracy")
 
 
 class Trainer:
@@ -99,6 +107,7 @@ class Trainer:
         self._given_schedule = schedule
         self._model = task.backbone
         self._loss = getattr(task, "loss", None) or token_cross_entropy
+        self._loss_values = getattr(task, "loss_values", LOSS_VALUES)
         self._strategy = strategy_of(self._model)
         check_strategy(settings.strategy, self._strategy)
         self._goal = metric_goal(settings.metric, settings.metric_goal)
@@ -202,7 +211,8 @@ class Trainer:
         self._validator = None
         if validation is not None:
             self._validator = Validator(
-                validation, model, self._strategy, self._loss, settings, whole_updates
+                *(validation, model, self._strategy, self._loss, settings, whole_updates),
+                self._loss_values,
             )
         self._updates = Updates(step, model, self._loss, self._state, scales_loss)
         self._recorder = Recorder(folder, self._state) if workers.is_chief else SilentRecorder()
@@ -289,7 +299,7 @@ class Trainer:
         is_ending = self._ending.is_last_epoch(is_complete)
         is_milestone = is_ending or not settings.validate_every
         self._write_row(self._validate() if is_milestone else {})
-        logs = {**means(state.epoch_sums), **state.validation}
+        logs = {**named(means(state.epoch_sums), self._loss_values), **state.validation}
         logs["learning_rate"] = self._learning_rate
         epoch = state.epoch
         if is_complete:
@@ -322,10 +332,8 @@ class Trainer:
         if self._validator is None or state.validated_step == state.step:
             return {}
         self._look()
-        sums = means(state.epoch_sums)
-        shown = " ".join(
-            f"{name} {sums[name]:.4f}" for name in ("loss", "accuracy") if name in sums
-        )
+        sums = named(means(state.epoch_sums), self._loss_values)
+        shown = " ".join(f"{name} {sums[name]:.4f}" for name in _SHOWN if name in sums)
         try:
             with averaged_weights(self._optimizer, self._model.trainable_variables):
                 value = self._measure(f"epoch {state.epoch + 1} step {state.step} {shown}")
@@ -380,7 +388,8 @@ class Trainer:
                 state.history[-1] |= validation
                 self._recorder.row(state.history)
             return
-        row = {"step": state.step, "epoch": state.epoch + 1, **state.end_row()}
+        means_of_row = named(state.end_row(), (*self._loss_values, "gradient_norm"))
+        row = {"step": state.step, "epoch": state.epoch + 1, **means_of_row}
         row["learning_rate"] = self._learning_rate
         state.history.append({**row, **validation})
         self._recorder.row(state.history)

@@ -1,7 +1,7 @@
 """Held-out data and their metrics."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from keras_attn.data import plan_epoch
 from keras_attn.data.examples import Examples
 from keras_attn.training.loop.step import make_evaluation_step
 from keras_attn.training.settings import TrainingSettings
-from keras_attn.training.state import SUMS, means
+from keras_attn.training.state import LOSS_VALUES, SUMS, means, named
 from keras_attn.training.workers.strategy import distributed_batches
 from keras_attn.validation import require
 
@@ -70,6 +70,7 @@ class Validator:
         loss: As for `TrainingStep`.
         settings: The settings of the training.
         static_shapes: Whether batches have few shapes, each a compiled program of its own.
+        loss_values: Names of those of the loss, nll, accuracy and perplexity that are reported.
     """
 
     def __init__(
@@ -80,7 +81,9 @@ class Validator:
         loss: Callable,
         settings: TrainingSettings,
         static_shapes: bool = False,
+        loss_values: Sequence[str] = LOSS_VALUES,
     ) -> None:
+        self._loss_values = loss_values
         if not isinstance(validation, ValidationSet):
             validation = ValidationSet(decode_metrics=validation)
         self._validation = validation
@@ -115,8 +118,8 @@ class Validator:
             for batch in distributed_batches(self._strategy, self._validation.examples, self._plan):
                 totals += self._evaluate(batch).numpy()
             values = means(dict(zip(SUMS, totals.tolist(), strict=True)))
-            if "accuracy" in values:  # of numbers there is neither
-                values["perplexity"] = math.exp(min(values["nll"], 700.0))
+            values["perplexity"] = math.exp(min(values["nll"], 700.0))
+            values = named(values, self._loss_values)
         decode = self._validation.decode_metrics
         if final and self.has_final:
             decode = self._validation.final_metrics

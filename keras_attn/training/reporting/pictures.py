@@ -18,6 +18,7 @@ _RIGHT, _WRONG = (0.25, 0.53, 0.84), (0.85, 0.45, 0.2)
 _PANELS = (
     ("negative log-likelihood (nats)", {"nll": "training", "val_nll": "validation"}),
     ("accuracy", {"accuracy": "training", "val_accuracy": "validation"}),
+    ("mean absolute scaled error", {"val_mase": "MASE"}),
     ("error rate (%)", {"val_per": "PER", "val_wer": "WER", "val_cer": "CER"}),
     ("score", {"val_bleu": "BLEU", "val_chrf": "chrF"}),
     (
@@ -33,6 +34,7 @@ _PANELS = (
     ("learning rate", {"learning_rate": None}),
     ("norm of the gradient", {"gradient_norm": None}),
 )
+_LOSS = ("loss", {"loss": "training", "val_loss": "validation"})  # of tasks without the first
 _LONGEST_LABEL = 18  # characters
 
 
@@ -69,9 +71,10 @@ def draw_curves(rows: Sequence[Mapping[str, str]]) -> Any:
     Args:
         rows: As `csv.DictReader` gives them.
     """
+    losses = () if _points(rows, "nll") else (_LOSS,)
     panels = [
         (label, shown)
-        for label, columns in _PANELS
+        for label, columns in (*losses, *_PANELS)
         if (shown := [(name, text) for name, text in columns.items() if _points(rows, name)])
     ]
     lines = -(-len(panels) // 2)
@@ -90,6 +93,36 @@ def draw_curves(rows: Sequence[Mapping[str, str]]) -> Any:
         axes.grid(alpha=0.25)
         if shown[0][1]:
             axes.legend(frameon=False)
+    return figure
+
+
+def draw_forecasts(forecasts: Sequence[Mapping[str, Any]]) -> Any:
+    """Draws forecasts: the past and what came as lines, quantiles as bands.
+
+    Args:
+        forecasts: From `drawn_forecast`.
+    """
+    shown = [(one, target) for one in forecasts for target in one["targets"]]
+    figure = _figure(figsize=(10, 3.2 * len(shown)))
+    for place, (one, target) in enumerate(shown, 1):
+        axes = figure.add_subplot(len(shown), 1, place)
+        past, actual = (np.array(target[name], float) for name in ("past", "actual"))
+        quantiles, levels = np.array(target["quantiles"], float), one["levels"]
+        ahead = np.arange(len(past), len(past) + len(actual))
+        axes.plot(np.arange(len(past) + len(actual)), [*past, *actual], color=_GRAY, label="data")
+        for low in range(len(levels) // 2):
+            high = len(levels) - 1 - low
+            label = f"{levels[low]:g} to {levels[high]:g}" if low == 0 else None
+            band = quantiles[:, low], quantiles[:, high]
+            axes.fill_between(ahead, *band, alpha=0.16, color=_RIGHT, lw=0, label=label)
+        axes.plot(ahead, quantiles[:, levels.index(0.5)], color=_RIGHT, label="median")
+        ticks = np.unique(np.linspace(0, len(one["times"]) - 1, 7).astype(int))
+        axes.set_xticks(ticks, [one["times"][tick] for tick in ticks])
+        title = " ".join(filter(None, (one["series"], target["name"])))
+        axes.set_title(title, loc="left", fontsize=10, parse_math=False)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+        axes.legend(frameon=False, loc="upper left", ncols=3)
     return figure
 
 

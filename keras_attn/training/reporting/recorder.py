@@ -88,7 +88,9 @@ class Recorder:
         self._writer.close()
 
     def _write_metrics(self, history: list[dict[str, float]]) -> None:
-        columns = list(dict.fromkeys([*_FIRST_COLUMNS, *(name for row in history for name in row)]))
+        found = dict.fromkeys(name for row in history for name in row)
+        firsts = [name for name in _FIRST_COLUMNS if not history or name in found]
+        columns = list(dict.fromkeys([*firsts, *found]))
         write_table(self._folder.metrics, columns, history)
 
     def _write_timings(self) -> None:

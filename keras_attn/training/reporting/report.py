@@ -16,6 +16,7 @@ from keras_attn.training.reporting.pictures import (
     draw_calibration,
     draw_confusion,
     draw_curves,
+    draw_forecasts,
     draw_numbers,
     picture,
 )
@@ -79,6 +80,7 @@ def _page(run: Path) -> str:
         _opening(run, rows, test, errors),
         "<h2>Curves</h2>",
         picture(draw_curves, rows),
+        _forecasts(errors),
         _confusion(errors),
         _calibration(errors),
         _numbers(errors),
@@ -144,6 +146,13 @@ def _opening(
         for question, text, is_good in opening(rows, settings.get("training", {}), test, errors)
     )
     return f"<dl>{''.join(lines)}</dl>"
+
+
+def _forecasts(errors: Mapping[str, Any]) -> str:
+    if not errors.get("forecasts"):
+        return ""
+    drawn = picture(draw_forecasts, errors["forecasts"])
+    return f"<h2>Forecasts of the last held-out steps</h2>\n{drawn}"
 
 
 def _confusion(errors: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.training.task_runs.causal_lm import CausalLMRun
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.embedding import EmbeddingRun
+from keras_attn.training.task_runs.forecast import ForecastRun
 from keras_attn.training.task_runs.image_classification import ImageClassificationRun
 from keras_attn.training.task_runs.masked_lm import MaskedLMRun
 from keras_attn.training.task_runs.multi_label_classification import MultiLabelClassificationRun
@@ -25,6 +26,7 @@ TASK_RUNS = {
         MaskedLMRun(),
         SpanCorruptionRun(),
         TokenClassificationRun(),
+        ForecastRun(),
     )
 }
 """Runs by the name of their task in settings."""

@@ -18,7 +18,7 @@ from keras_attn.tasks import DecodingSettings, Task
 from keras_attn.tokenizers import Tokenizer, train_tokenizer
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.errors import Baseline, Judged
-from keras_attn.training.run_settings import DataSettings, RunSettings
+from keras_attn.training.run_settings import SERIES_SETTINGS, DataSettings, RunSettings
 from keras_attn.training.task_runs.model_settings import check_activation, check_model_settings
 from keras_attn.training.task_runs.vocabulary_sample import vocabulary_sample
 from keras_attn.validation import require, require_one_of
@@ -68,6 +68,8 @@ class TaskRun(abc.ABC):
 
     has_several: ClassVar[bool] = False
     """Whether a text may have several labels or numbers, which `data.label_separator` is for."""
+    of_series: ClassVar[bool] = False
+    """Whether the data are series of numbers, and the task has the settings of these."""
 
     independent_rows: ClassVar[bool] = True
     """Whether the loss of a row does not depend on the other rows of its batch."""
@@ -92,7 +94,7 @@ class TaskRun(abc.ABC):
         if settings.preset:
             check_model_settings(settings.preset, settings.model, self.model_settings)
         check_activation(settings.model.get("activation"))
-        check_columns(settings.data.columns, (*self.columns, *self.optional_columns))
+        self.check_columns(settings.data.columns)
         check_encoding(settings.data.encoding)
         if settings.data.long_texts is not None:
             require(
@@ -120,6 +122,13 @@ class TaskRun(abc.ABC):
             f"The task {self.name!r} has no `data.label_separator`.",
             label_separator=settings.data.label_separator,
         )
+        for name, default in SERIES_SETTINGS.items():
+            value = getattr(settings.data, name)
+            require(
+                self.of_series or value == default,
+                f"The task {self.name!r} has no series, and no `data.{name}`.",
+                **{name: value},
+            )
         if self.generates:
             DecodingSettings().replace(**settings.decoding)
         else:
@@ -137,6 +146,18 @@ class TaskRun(abc.ABC):
     def recognized(self, data: DataSettings) -> str:
         """The name of the task that data are for, if they cannot be for this one."""
         return self.name
+
+    def check_columns(self, columns: Mapping[str, Any] | None) -> None:
+        """Raises unless columns are given by the parts of an example."""
+        check_columns(columns, (*self.columns, *self.optional_columns))
+
+    def with_source_lengths(self, settings: RunSettings) -> RunSettings:
+        """Fills in what reading the data needs to know of the task that a run starts from.
+
+        Args:
+            settings: The settings of the run.
+        """
+        return settings
 
     def read_texts(self, data: DataSettings, seed: int, whole: bool = False) -> dict[str, Any]:
         """Reads the texts: "train", "validation", and "test" if there are some.
@@ -401,12 +422,13 @@ class TaskRun(abc.ABC):
         """What the report of a run draws of answers: "counts" of labels, "calibration"."""
         return {}
 
-    def baseline(self, texts: Any, metrics: Sequence[str]) -> Baseline | None:
+    def baseline(self, texts: Any, metrics: Sequence[str], task: Any = None) -> Baseline | None:
         """Measures an answer without any model; `None` if answers are neither right nor wrong.
 
         Args:
             texts: Texts from `read_texts`.
             metrics: Names of metrics.
+            task: The trained task, for what data alone do not say.
         """
         return None
 
@@ -422,6 +444,19 @@ class TaskRun(abc.ABC):
             texts: Texts from `read_test`.
         """
         return []
+
+    def as_trained(self, task: Any, data: DataSettings) -> DataSettings:
+        """Settings by which data to measure a task on are read: a task may know some that are open.
+
+        Args:
+            task: The task, exported or not.
+            data: Where the data come from.
+        """
+        return data
+
+    def shown_metrics(self, results: Mapping[str, Any], metrics: Sequence[str]) -> list[str]:
+        """Names of the results of a test to print: the metrics of a run, or all without any."""
+        return list(metrics) or [name for name in results if name != "items"]
 
     def default_metrics(self, data: Sequence[str]) -> list[str]:
         """The metrics where neither user nor run names any."""

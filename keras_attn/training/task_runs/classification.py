@@ -138,7 +138,7 @@ class ClassificationRun(HeadRun):
         """The labels of texts that a task does not have."""
         return [label for label in self.all_labels(texts) if label not in task.labels]
 
-    def baseline(self, texts, metrics):
+    def baseline(self, texts, metrics, task=None):
         """Measures the most frequent label as the answer to everything."""
         labels = self.all_labels(texts)
         (label, _), *_ = Counter(labels).most_common(1)

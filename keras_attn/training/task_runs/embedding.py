@@ -107,7 +107,7 @@ class EmbeddingRun(PairsRun):
             **settings.model,
         )
 
-    def baseline(self, texts, metrics):
+    def baseline(self, texts, metrics, task=None):
         return None
 
     def answers(self, task, texts, beams=None, progress=None):

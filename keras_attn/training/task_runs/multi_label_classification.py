@@ -96,7 +96,7 @@ class MultiLabelClassificationRun(ClassificationRun):
             judged.append(Judged(text, *sides, error))
         return judged
 
-    def baseline(self, texts, metrics):
+    def baseline(self, texts, metrics, task=None):
         """Measures the most frequent labels together as the answer to everything."""
         (labels, _), *_ = Counter(tuple(sorted(labels)) for labels in texts.targets).most_common(1)
         counts = LabelSetCounts.of(texts.targets, [labels] * len(texts))

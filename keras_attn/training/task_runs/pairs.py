@@ -133,7 +133,7 @@ class PairsRun(TaskRun):
             for source, right in zip(sources, references, strict=True)
         ]
 
-    def baseline(self, texts, metrics):
+    def baseline(self, texts, metrics, task=None):
         """Measures the sources themselves as answers."""
         sources, references = group_references(texts)
         return Baseline("the source itself", evaluate_texts(metrics, sources, references))

@@ -93,7 +93,7 @@ class RegressionRun(HeadRun):
             judged.append(Judged(text, _shown(right), _shown(answers[text]), error))
         return judged
 
-    def baseline(self, texts, metrics):
+    def baseline(self, texts, metrics, task=None):
         """Measures the mean as the answer to everything."""
         mean = _numbers_of(texts).mean(axis=0)
         values = number_scores(texts, dict.fromkeys(texts.sources, mean), metrics)

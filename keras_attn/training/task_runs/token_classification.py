@@ -65,7 +65,7 @@ class TokenClassificationRun(ClassificationRun):
     def scores(self, texts, answers, metrics):
         return tag_scores(texts, answers, metrics)
 
-    def baseline(self, texts, metrics):
+    def baseline(self, texts, metrics, task=None):
         """Measures the most frequent tag as that of every word."""
         references = list(map(split_words, texts.targets))
         (tag, _), *_ = Counter(self.all_labels(texts)).most_common(1)

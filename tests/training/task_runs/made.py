@@ -119,6 +119,13 @@ def image_folder(folder, count, seed):
     return str(folder)
 
 
+def waves(count, seed):
+    """A noisy wave of seven steps, with a header."""
+    generator = np.random.default_rng(seed)
+    values = np.sin(np.arange(count) * 2 * np.pi / 7) + 0.2 * generator.normal(size=count)
+    return ["day\ty", *(f"{day}\t{value:.4f}" for day, value in enumerate(values))]
+
+
 MAKERS = {
     "classification": labelled,
     "multi_label_classification": with_letters,
@@ -128,6 +135,7 @@ MAKERS = {
     "masked_lm": repeating(4, 9),
     "span_corruption": repeating(6, 15),
     "token_classification": tagged,
+    "forecast": waves,
 }
 CHARACTERS = {"tokenizers": {"text": {"kind": "characters"}}}
 LETTERS = {"preset": "encoder_tiny", "model": SIZES} | CHARACTERS
@@ -162,6 +170,11 @@ BASES = {
         "model": WIDE | {"max_length": 48, "attention_dropout": 0.0},
         "tokenizers": {"text": {"kind": "word_piece", "vocabulary_size": 120}},
         "training": LONGER,
+    },
+    "forecast": {
+        "preset": "forecast_tiny",
+        "model": SIZES,
+        "training": TRAINING | {"label_smoothing": 0.0},
     },
 }
 """Lowest settings of each task."""

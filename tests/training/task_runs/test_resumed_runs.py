@@ -18,6 +18,7 @@ RUNS = {
     "masked_lm": {"data": {"whole_words": True}},  # in each epoch other tokens are masked
     "span_corruption": {"data": {"noise_density": 0.3, "mean_noise_span_length": 2}},
     "token_classification": {"model": {"dropout": 0.1}},
+    "forecast": {"model": {"dropout": 0.1}},  # in each epoch other windows are mixed
 }
 
 

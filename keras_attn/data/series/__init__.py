@@ -1,0 +1,1 @@
+"""Series of numbers: read from tables, and put on equal steps of time."""

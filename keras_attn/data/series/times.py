@@ -1,0 +1,214 @@
+"""Times of rows, and the equal steps that they are on."""
+
+import dataclasses
+import datetime
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_attn.validation import UserError
+
+NUMBER, COMPACT, MONTH, DATE, DATETIME = "number", "compact", "month", "date", "datetime"
+"""How times are written: 1958 or 0.5, 19580329, 1958-03, 1958-03-29, 1958-03-29T12:00:00."""
+
+_FORMATS = {COMPACT: "%Y%m%d", MONTH: "%Y-%m", DATE: "%Y-%m-%d"}
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_EPOCH = datetime.datetime(1970, 1, 1)
+_QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])", re.I)
+_YEAR_FIRST = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?")
+_MONTH_DAYS = 28
+_TOLERANCE = 1e-6  # of a step, for times that are fractions
+
+Time = float | datetime.datetime
+
+
+def parse_time(cell: Any) -> Time | None:
+    """Reads a time.
+
+    Args:
+        cell: A number, a date, or a text of one: ISO 8601, also with slashes or dots between year,
+            month and day, a month such as 2024-05, or a quarter such as 2024Q2.
+
+    Returns:
+        A number, or a date and time, in UTC if the text has a time zone; `None` for anything else.
+    """
+    if isinstance(cell, datetime.date) and not isinstance(cell, datetime.datetime):
+        cell = datetime.datetime(cell.year, cell.month, cell.day)
+    if isinstance(cell, str):
+        cell = _of_text(cell.strip())
+    if isinstance(cell, datetime.datetime):
+        if cell.tzinfo is not None:
+            cell = cell.astimezone(datetime.UTC).replace(tzinfo=None)
+        return cell
+    is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
+    return float(cell) if is_number and np.isfinite(cell) else None
+
+
+def _of_text(text: str) -> Time | None:
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    if quarter := _QUARTER.fullmatch(text):
+        return datetime.datetime(int(quarter[1]), 3 * int(quarter[2]) - 2, 1)
+    try:
+        if _YEAR_FIRST.fullmatch(text):
+            year, month, day = [*map(int, re.split("[-/.]", text)), 1][:3]
+            return datetime.datetime(year, month, day)
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class TimeAxis:
+    """Equal steps of time.
+
+    Attributes:
+        style: How times are written.
+        unit: What `step` counts: "number", "microsecond", "month", or "row".
+        step: Number of units between two steps.
+        day: Day of the month of all times where the unit is a month; 0 for its last day.
+
+    Examples:
+        >>> axis, positions = time_axis(["2024-01-31", "2024-02-29", "2024-04-30"])
+        >>> axis.unit, axis.step, positions.tolist()
+        ('month', 1, [24288, 24289, 24291])
+        >>> axis.written(24290)
+        '2024-03-31'
+    """
+
+    style: str
+    unit: str
+    step: float
+    day: int = 1
+
+    def positions(self, times: Sequence[Time]) -> np.ndarray:
+        """Numbers of steps since the beginning of the axis, float64 (times,)."""
+        return np.array([self._units(time) for time in times], np.float64) / self.step
+
+    def written(self, position: float) -> str:
+        """The time of a step as text, in the style of the times that were read."""
+        units = position * self.step
+        if self.unit == "row":
+            return str(round(units))
+        if self.unit == "number":
+            return f"{units:.12g}"
+        if self.unit == "month":
+            year, month = divmod(round(units), 12)
+            first = datetime.datetime(year, month + 1, 1)
+            days = datetime.timedelta(days=self.day - 1)
+            time = _month_end(first) if self.day == 0 else first + days
+        else:
+            time = _EPOCH + round(units) * _MICROSECOND
+        return time.strftime(_FORMATS[self.style]) if self.style in _FORMATS else time.isoformat()
+
+    def described(self) -> str:
+        """The length of a step in words."""
+        if self.unit == "microsecond":
+            seconds = self.step / 1e6
+            for name, size in (("week", 604_800), ("day", 86_400), ("hour", 3_600), ("minute", 60)):
+                if seconds % size == 0:
+                    return _counted(seconds / size, name)
+            return _counted(seconds, "second")
+        if self.unit == "month" and self.step % 12 == 0:
+            return _counted(self.step / 12, "year")
+        return _counted(self.step, "unit" if self.unit == "number" else self.unit)
+
+    def _units(self, time: Time) -> float:
+        if not isinstance(time, datetime.datetime):
+            return time
+        if self.unit == "month":
+            return 12 * time.year + time.month - 1
+        return (time - _EPOCH) // _MICROSECOND
+
+
+def time_axis(
+    cells: Sequence[Any], series: np.ndarray | None = None
+) -> tuple[TimeAxis, np.ndarray]:
+    """Finds the equal steps that times are on: the most frequent difference of neighbors.
+
+    Args:
+        cells: Times, see `parse_time`.
+        series: Number of the series of each time, (times,), if there are several.
+
+    Returns:
+        The axis and the position of each time on it, float64; whole numbers apart within a series
+        if its times are on equal steps.
+
+    Raises:
+        UserError: Some times are numbers and others are dates.
+    """
+    times: list[Any] = [parse_time(cell) for cell in cells]
+    dated = [isinstance(time, datetime.datetime) for time in times]
+    if not any(dated) and _are_compact(times):
+        times = [datetime.datetime.strptime(str(int(time)), "%Y%m%d") for time in times]
+        style = COMPACT
+    elif any(dated):
+        if not all(dated):
+            raise UserError(
+                "Times must be numbers or dates, not both. Received: "
+                f"{cells[dated.index(True)]!r} and {cells[dated.index(False)]!r}."
+            )
+        style = DATETIME if any(time.time() != datetime.time() for time in times) else DATE
+        if all(isinstance(cell, str) and len(cell.strip()) == 7 for cell in cells):
+            style = MONTH
+    else:
+        style = NUMBER
+    unit, day = _unit(times, style)
+    units = TimeAxis(style, unit, 1, day).positions(times)
+    series = np.zeros(len(times), np.int64) if series is None else series
+    order = np.lexsort((units, series))
+    differences = np.diff(units[order])[np.diff(series[order]) == 0]
+    axis = TimeAxis(style, unit, _most_frequent(differences[differences > 0]), day)
+    return axis, axis.positions(times)
+
+
+def on_steps(positions: np.ndarray) -> np.ndarray:
+    """Whether each time of a series is a whole number of steps after the first one, (times,)."""
+    steps = positions - positions[0]
+    return np.abs(steps - np.round(steps)) < _TOLERANCE * np.maximum(1, np.abs(steps))
+
+
+def _are_compact(times: Sequence[Any]) -> bool:
+    """Whether numbers are dates without separators, such as 19580329."""
+    for time in times:
+        if not (1e7 <= time < 1e8 and time == int(time)):
+            return False
+        try:
+            datetime.datetime.strptime(str(int(time)), "%Y%m%d")
+        except ValueError:
+            return False
+    return bool(times)
+
+
+def _unit(times: Sequence[Any], style: str) -> tuple[str, int]:
+    if style == NUMBER:
+        return "number", 1
+    clocks = {time.time() for time in times}
+    days = {time.day for time in times}
+    if clocks == {datetime.time()} and len({(time.year, time.month) for time in times}) > 1:
+        if len(days) == 1 and min(days) <= _MONTH_DAYS:
+            return "month", min(days)
+        if all(_month_end(time) == time for time in times):
+            return "month", 0
+    return "microsecond", 1
+
+
+def _most_frequent(differences: np.ndarray) -> float:
+    """The most frequent difference, the smallest one of equally frequent ones."""
+    if not len(differences):
+        return 1.0
+    values, counts = np.unique(np.round(differences, 9), return_counts=True)
+    return float(values[np.argmax(counts)])
+
+
+def _month_end(time: datetime.datetime) -> datetime.datetime:
+    following = datetime.datetime(time.year + time.month // 12, time.month % 12 + 1, 1)
+    return following - datetime.timedelta(days=1)
+
+
+def _counted(count: float, name: str) -> str:
+    return f"1 {name}" if count == 1 else f"{count:g} {name}s"
