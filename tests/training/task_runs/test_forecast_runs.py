@@ -12,7 +12,7 @@ from keras_attn.cli import main
 from keras_attn.evaluation.forecasts import pinball
 from keras_attn.tasks import Task
 from keras_attn.training import run as job
-from keras_attn.training.run_settings import DataSettings, read_run_file
+from keras_attn.training.run_settings import DataSettings, RunSettings, read_run_file
 from keras_attn.training.task_runs import TASK_RUNS
 from tests.refusals import refused
 from tests.training.task_runs.made import (
@@ -79,11 +79,25 @@ def test_it_is_better_than_the_naive_forecast(run, tmp_path, capsys):
 
 def test_the_report_draws_the_last_held_out_steps(run):
     folder, _ = run
-    (drawn,) = json.loads((folder / "run/forecasts.json").read_text())
-    values = [float(line.split("\t")[1]) for line in waves(140, 2)[1:]]
-    assert drawn["targets"][0]["actual"] == pytest.approx(values[-SEASON:])
-    assert drawn["targets"][0]["past"] == pytest.approx(values[-4 * SEASON : -SEASON])
-    assert drawn["times"] == [str(step) for step in range(140 - 4 * SEASON, 140)]
+    errors = json.loads((folder / "run/errors.json").read_text())
+    (drawn,) = errors["forecasts"]
+    part = RUN.read_texts(RunSettings.read(folder / "run/run.yaml").data, seed=1)["validation"]
+    end, values = int(part.ends[0]), part.table.values[0][:, 0]
+    actual = values[end - SEASON : end]
+    assert drawn["targets"][0]["actual"] == pytest.approx(actual)
+    assert drawn["targets"][0]["past"] == pytest.approx(values[end - 4 * SEASON : end - SEASON])
+    assert drawn["times"] == [str(step) for step in range(end - 4 * SEASON, end)]
+    assert errors["worst"][0][3] >= errors["worst"][1][3] > 0
+    judged = RUN.judged(part, RUN.answers(Task.load(folder / "run/task"), part))
+    last = next(one for one in judged if one.source == str(end - SEASON))
+    medians = [float(number) for number in last[2].split()]
+    assert [float(number) for number in last[1].split()] == pytest.approx(actual, rel=1e-4)
+    levels = drawn["levels"]
+    drawn_medians = [step[levels.index(0.5)] for step in drawn["targets"][0]["quantiles"]]
+    assert medians == pytest.approx(drawn_medians, rel=1e-4)
+    history = values[: int(part.begins[0])]
+    scale = np.abs(history[SEASON:] - history[:-SEASON]).mean()
+    assert last[3] == pytest.approx(np.abs(actual - medians).mean() / scale, rel=1e-3)
     page = (folder / "run/report.html").read_text()
     assert "Forecasts of the last held-out steps" in page
     assert "Always answering the value of a season before" in page

@@ -30,6 +30,13 @@ MISTAKES = {
         ({"metrics": ["accuracy"]}, "must be one of 'mae'"),
         ({"training": {"class_weights": "balanced"}}, "has no labels for"),
     ],
+    "forecast": [
+        NO_DECODING,
+        ({"tokenizers": {"text": {"kind": "characters"}}}, "Series need no `tokenizers`"),
+        ({"model": {"horizon": 3}}, "`model.horizon` follows from the data: set `data.horizon`"),
+        ({"data": {"hold_out": 2, "horizon": 3}}, "`data.hold_out` must be at least the horizon"),
+        ({"metrics": ["wer"]}, "must be one of 'mase'"),
+    ],
     "image_classification": [
         NO_DECODING,
         ({"metrics": ["bleu"]}, "must be one of 'accuracy'"),
