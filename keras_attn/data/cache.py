@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_attn.data.in_order import in_order
 from keras_attn.files import remove_unfinished, replaced_folder
 from keras_attn.validation import UserError
 
@@ -194,12 +195,15 @@ def _opened(folder: Path, check: bool = True) -> Entry | None:
         if zlib.crc32(content.encode()) != whole["crc32"]:
             return None
         entry = json.loads(content)
-        arrays = {}
-        for name, about in entry["arrays"].items():
-            path = folder / f"{name}.bin"
-            if check and _checksum(path) != about["crc32"]:
+        files = {name: folder / f"{name}.bin" for name in entry["arrays"]}
+        if check:
+            expected = [about["crc32"] for about in entry["arrays"].values()]
+            if list(in_order(_checksum, files.values())) != expected:
                 return None
-            arrays[name] = _mapped(path, np.dtype(about["dtype"]), tuple(about["shape"]))
+        arrays = {
+            name: _mapped(files[name], np.dtype(about["dtype"]), tuple(about["shape"]))
+            for name, about in entry["arrays"].items()
+        }
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return Entry(arrays, entry["facts"])

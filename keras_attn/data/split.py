@@ -84,6 +84,11 @@ def numbered(*columns: Sequence[Any]) -> np.ndarray:
     return ranks[which].reshape(-1, len(columns))
 
 
+def count_different(values: Sequence[Any]) -> int:
+    """Counts different values."""
+    return len(np.unique(values.keys) if isinstance(values, StoredColumn) else set(values))
+
+
 def taken(values: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:
     """Some values, by indices (count,); stored ones are not copied."""
     if isinstance(values, StoredColumn):

@@ -255,14 +255,23 @@ class TokenRows:
     def _concatenated(self, rows: slice) -> np.ndarray:
         begins, counts = self._begins[rows], self._counts[rows]
         first, last = self._first[rows], self._last[rows]
-        ends = np.cumsum(self.lengths_of(rows))
-        ids = np.empty(ends[-1] if len(ends) else 0, np.int32)
-        starts = ends - (last != _NONE) - counts  # in `ids`
-        inner = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        ids[np.repeat(starts, counts) + inner] = self._flat[np.repeat(begins, counts) + inner]
-        for some, places in ((first, starts - 1), (last, ends - 1)):
-            there = some != _NONE
-            ids[places[there]] = some[there]
+        lengths = self.lengths_of(rows)
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        ids = np.empty(lengths.sum(), np.int32)
+        inside = np.ones(len(ids), bool)
+        for some, places in ((first, starts), (last, ends - 1)):
+            framed = some != _NONE
+            ids[places[framed]] = some[framed]
+            inside[places[framed]] = False
+        # Rows that follow each other in the array are copied together.
+        stops = begins + counts
+        apart = np.flatnonzero(begins[1:] != stops[:-1])
+        runs = zip(
+            begins[np.r_[0, apart + 1]].tolist(), stops[np.r_[apart, -1]].tolist(), strict=True
+        )
+        if len(begins):
+            ids[inside] = np.concatenate([self._flat[begin:stop] for begin, stop in runs])
         return ids
 
 

@@ -12,7 +12,7 @@ from keras_attn.data.files import joined_names
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Reading
 from keras_attn.data.reading.tables import LinesTable
-from keras_attn.data.split import numbered, taken
+from keras_attn.data.split import count_different, taken
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.validation import require
 
@@ -94,7 +94,7 @@ def hold_out_pairs(
     Raises:
         UserError: There are too few sources.
     """
-    there = int(numbered(pairs.sources).max(initial=-1)) + 1
+    there = count_different(pairs.sources)
     count = _count_to_hold_out(data, there, "different sources", pairs.name)
     return hold_out(pairs, count, seed, stratify)
 

@@ -176,6 +176,7 @@ class Trainer:
         """Makes the parts of a run, at its beginning or at its last checkpoint."""
         settings, model, workers = self.settings, self._model, self._workers
         self._examples, self._signals = examples, signals
+        self._planned: tuple[int, EpochPlan] | None = None
         whole_updates = compiles_whole_updates(self._strategy)
         self._static_shapes = whole_updates or resolve_jit(settings.jit) == "on"
         total_steps = settings.total_steps(len(self._plan(0)))
@@ -234,9 +235,13 @@ class Trainer:
         self._padding_share = 0.0
 
     def _plan(self, epoch: int) -> EpochPlan:
-        settings = self.settings
-        numbers = settings.batch_tokens, settings.seed, epoch
-        return plan_epoch(self._examples, *numbers, static_shapes=self._static_shapes)
+        """The batches of an epoch; the last ones are kept."""
+        if self._planned is None or self._planned[0] != epoch:
+            settings = self.settings
+            numbers = settings.batch_tokens, settings.seed, epoch
+            plan = plan_epoch(self._examples, *numbers, static_shapes=self._static_shapes)
+            self._planned = epoch, plan
+        return self._planned[1]
 
     def _restore(self, folder: RunFolder, checkpoints: Checkpoints) -> None:
         found = newest_checkpoint(folder, checkpoints, self._workers)
