@@ -145,7 +145,9 @@ class WindowExamples(Examples):
         >>> import pathlib
         >>> _ = pathlib.Path("steps.csv").write_text("y\n" + "\n".join("135798642") + "\n")
         >>> table = read_series("steps.csv")
-        >>> examples = WindowExamples.from_part(SeriesPart.whole(table), context=4, horizon=2)
+        >>> examples = WindowExamples.from_part(
+        ...     SeriesPart.whole(table), context=4, horizon=2, least=4
+        ... )
         >>> inputs, labels = examples.assemble([0])
         >>> inputs["past"].ravel().round(2).tolist(), labels.ravel().round(2).tolist()
         ([-1.34, -0.45, 0.45, 1.34], [2.24, 1.79])

@@ -16,7 +16,7 @@ from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.forecasts import Forecasts, forecast_series, histories_of
 from keras_attn.tasks.graphs import ModelGraph
-from keras_attn.tasks.histories import Histories
+from keras_attn.tasks.histories import Histories, last_values
 from keras_attn.tasks.serving import ServingFunction, compiled
 from keras_attn.tasks.token_view import TokenView
 from keras_attn.validation import require, require_one_of, require_positive
@@ -80,7 +80,10 @@ class ForecastTask(Task):
             f"`columns` must name the channels of the model, {_written(sizes)}.",
             columns=self.columns,
         )
-        self._forecast = ModelGraph(backbone, self._quantiles, self._specs())
+        specs = list(self._specs().values())
+        if backbone.centers:
+            specs.append(tf.TensorSpec([None, backbone.targets], tf.float32))
+        self._forecast = ModelGraph(backbone, self._quantiles, specs)
 
     @property
     def quantiles(self) -> list[float]:
@@ -182,7 +185,18 @@ class ForecastTask(Task):
         )
 
     def _call(self, past: np.ndarray, future: np.ndarray | None) -> np.ndarray:
-        return self._forecast(*([past] if future is None else [past, future])).numpy()
+        # The model computes in float32, in which small changes of large numbers would be lost.
+        targets = self.backbone.targets
+        level = last_values(past[..., :targets])
+        own, others = past[..., :targets] - level, past[..., targets:]
+        inputs = [np.concatenate([own, others], axis=-1)]
+        if future is not None:
+            inputs.append(future)
+        if self.backbone.centers:
+            inputs.append(np.array(self.backbone.centers) - level[:, 0])
+        return (
+            self._forecast(*(each.astype(np.float32) for each in inputs)).numpy() + level[..., None]
+        )
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Returns the signatures of an export (see `keras_attn.tasks.serving`).
@@ -191,21 +205,16 @@ class ForecastTask(Task):
         """
         del n_best  # there is one forecast
         quantiles = compiled(self._quantiles, jit)
-        names = ("past", "future")
-        inputs = dict(zip(names, self._specs(), strict=False))
-        middle = self.quantiles.index(0.5)
+        specs, middle = self._specs(), self.quantiles.index(0.5)
 
         def forecast(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-            found = quantiles(*(inputs[name] for name in names if name in inputs))
+            found = quantiles(*(inputs[name] for name in specs))
             levels = tf.repeat(tf.constant([self.quantiles]), tf.shape(found)[0], axis=0)
             return {"median": found[..., middle], "quantiles": found, "levels": levels}
 
-        def attention(past: tf.Tensor, future: tf.Tensor | None = None) -> TokenView:
-            return self._view(past, future)
-
         return {
-            "serving_default": ServingFunction(forecast, inputs, self._example_inputs),
-            "attention": attention_function(self.backbone, attention, inputs, self._example_inputs),
+            "serving_default": ServingFunction(forecast, specs, self._example_inputs),
+            "attention": attention_function(self.backbone, self._view, specs, self._example_inputs),
         }
 
     def example_texts(self) -> list[str]:
@@ -238,12 +247,12 @@ class ForecastTask(Task):
         past, future = histories_of(self.histories, table)
         return written_example(past[0], future[0] if self.histories.known else None)
 
-    def _view(self, past: tf.Tensor, future: tf.Tensor | None = None) -> TokenView:
+    def _view(self, past: tf.Tensor, *others: tf.Tensor) -> TokenView:
         length, horizon = self.backbone.patch_length, self.horizon
         before, after = -(-self.context // length), -(-horizon // length)
         places = range(-before, after)
         names = [_step_names(1 + place * length, length) for place in places]
-        inputs = self._model_inputs(past, future)
+        inputs = self._model_inputs(past, *others)
         return TokenView(inputs, source=tf.repeat(tf.constant([names]), tf.shape(past)[0], axis=0))
 
     def _example_inputs(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
@@ -264,23 +273,25 @@ class ForecastTask(Task):
         )
         return {"past": past} | ({} if future is None else {"future": future})
 
-    def _specs(self) -> list[tf.TensorSpec]:
+    def _specs(self) -> dict[str, tf.TensorSpec]:
+        """The inputs of an export."""
         form = self.histories
-        specs = [tf.TensorSpec([None, None, form.channels], tf.float32)]
+        specs = {"past": tf.TensorSpec([None, None, form.channels], tf.float32)}
         if form.known:
-            specs.append(tf.TensorSpec([None, form.horizon, form.known], tf.float32))
+            specs["future"] = tf.TensorSpec([None, form.horizon, form.known], tf.float32)
         return specs
 
-    def _quantiles(self, past: tf.Tensor, future: tf.Tensor | None = None) -> tf.Tensor:
-        return self.backbone(self._model_inputs(past, future), training=False)
+    def _quantiles(self, *inputs: tf.Tensor) -> tf.Tensor:
+        return self.backbone(self._model_inputs(*inputs), training=False)
 
-    def _model_inputs(self, past: tf.Tensor, future: tf.Tensor | None) -> dict[str, tf.Tensor]:
+    def _model_inputs(self, past: tf.Tensor, *others: tf.Tensor) -> dict[str, tf.Tensor]:
         """The last steps of histories, with missing ones before those that are shorter."""
         context = self.context
         missing = tf.maximum(context - tf.shape(past)[1], 0)
         past = tf.pad(past, [[0, 0], [missing, 0], [0, 0]], constant_values=np.nan)[:, -context:]
         past = tf.ensure_shape(past, [None, context, past.shape[-1]])
-        return {"past": past} | ({} if future is None else {"future": future})
+        names = ["future"] * bool(self.backbone.known_scales) + ["center"]
+        return {"past": past} | dict(zip(names, others, strict=False))
 
     def __repr__(self) -> str:
         names = f"{self.horizon} steps of {', '.join(self.columns['target'])}"

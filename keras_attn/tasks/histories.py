@@ -45,7 +45,7 @@ class Histories:
             progress: Called with the number of series done after each batch.
 
         Returns:
-            The forecasts of all series, float64.
+            The forecasts of all series.
 
         Raises:
             UserError: The inputs have other shapes, or a history has no value of a target.
@@ -72,12 +72,7 @@ class Histories:
             batch = slice(begin, begin + _ROWS)
             steps = max(map(len, rows[batch]))
             values = self.past(rows[batch], steps if longest is None else min(steps, longest))
-            # A forecaster works in float32, in which small changes of large numbers are lost.
-            own = values[..., : self.targets]
-            level = _last(own)
-            own -= level
-            numbers = None if after is None else after[batch].astype(np.float32)
-            found.append(call(values.astype(np.float32), numbers) + level[..., None])
+            found.append(call(values, None if after is None else after[batch]))
             if progress:
                 progress(len(found[-1]))
         return np.concatenate(found)
@@ -128,8 +123,15 @@ class Histories:
         return rows
 
 
-def _last(values: np.ndarray) -> np.ndarray:
-    """The last observed value of each channel, (histories, 1, channels)."""
+def last_values(values: np.ndarray) -> np.ndarray:
+    """The last observed value of each channel.
+
+    Args:
+        values: float (histories, steps, channels), NaN where a value is missing.
+
+    Returns:
+        float (histories, 1, channels).
+    """
     last = values.shape[1] - 1 - np.argmax(~np.isnan(values[:, ::-1]), axis=1)
     return np.take_along_axis(values, last[:, None], axis=1)
 

@@ -34,7 +34,7 @@ def make_task(columns=COLUMNS, season=2, **options):
 
 @pytest.fixture(scope="module")
 def task():
-    return make_task()
+    return make_task(centers=(5.0, 4.0))
 
 
 def inputs(rows, steps=CONTEXT):
@@ -43,7 +43,8 @@ def inputs(rows, steps=CONTEXT):
 
 
 def of_model(task, past, future):
-    return np.asarray(task.backbone({"past": past, "future": future}))
+    inputs = {"past": past} | ({} if future is None else {"future": future})
+    return np.asarray(task.backbone(inputs))
 
 
 def test_the_last_steps_of_histories_are_read(task):
@@ -63,10 +64,15 @@ def test_the_last_steps_of_histories_are_read(task):
 
 
 def test_small_changes_of_large_numbers_are_seen():
-    plain = make_task({"target": ["y"]}, targets=1, unknown=0, known_scales=())
     past = DRAW.normal(size=(2, CONTEXT))
-    found = plain.predict(past + 1e9) - 1e9
-    np.testing.assert_allclose(found, plain.predict(past), rtol=1e-4, atol=1e-4)
+    for centers in ((), (2.0,)):
+        options = {"targets": 1, "unknown": 0, "known_scales": ()}
+        plain = make_task({"target": ["y"]}, centers=centers, **options)
+        expected = of_model(plain, past[..., None], None)
+        np.testing.assert_allclose(plain.predict(past), expected, rtol=1e-4, atol=1e-4)
+        moved = make_task({"target": ["y"]}, centers=[1e9 + c for c in centers], **options)
+        found = moved.predict(past + 1e9) - 1e9
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_loss_is_the_mean_pinball_loss_of_known_values(task):

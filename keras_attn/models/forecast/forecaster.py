@@ -198,8 +198,12 @@ class Forecaster(Backbone):
     def _completed(self, inputs):
         if not self.centers or "center" in inputs:
             return inputs
-        rows = ops.shape(inputs["past"])[0]
-        return inputs | {"center": ops.tile(ops.convert_to_tensor([self.centers]), (rows, 1))}
+        given = {
+            name: x if isinstance(x, keras.KerasTensor) else ops.convert_to_tensor(x, "float32")
+            for name, x in inputs.items()
+        }
+        zeros = ops.zeros_like(given["past"][:, 0, : self.targets])
+        return given | {"center": zeros + ops.convert_to_tensor(self.centers, "float32")}
 
 
 def _known(past, future) -> Any:

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.tensorflow
 
 RUN = TASK_RUNS["forecast"]
 SEASON = 7
+COLUMNS = ("--columns", "time=day", "target=y")
 SHOPS = {"time": "day", "target": "sold", "known": "off", "series": "shop"}
 
 
@@ -69,12 +70,14 @@ def test_it_is_better_than_the_naive_forecast(run, tmp_path, capsys):
     assert results["items"] == len(origins)
     assert results["naive_mase"] == pytest.approx(errors.mean() / scale, rel=1e-5)
     assert results["mase"] < results["naive_mase"]
-    forecast = answers_of_a_run_and_its_export(run, tmp_path, capsys, folder / "test")
-    rows = list(csv.DictReader(forecast.splitlines()))
-    assert [row["time"] for row in rows] == [str(140 + step) for step in range(SEASON)]
-    task = Task.load(folder / "run/task")
-    expected = task.median(values[None])[0, :, 0]
-    assert [float(row["q0.5"]) for row in rows] == pytest.approx(expected.tolist(), rel=1e-4)
+    answers_of_a_run_and_its_export(run, tmp_path, capsys)
+    expected = Task.load(folder / "run/task").median(values[None])[0, :, 0]
+    for model in (folder / "run", tmp_path / "exported"):
+        capsys.readouterr()
+        assert main(["predict", str(model), str(folder / "test"), *COLUMNS]) == 0
+        rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+        assert [row["time"] for row in rows] == [str(140 + step) for step in range(SEASON)]
+        assert [float(row["q0.5"]) for row in rows] == pytest.approx(expected.tolist(), rel=1e-3)
 
 
 def test_the_report_draws_the_last_held_out_steps(run):
