@@ -2,7 +2,7 @@
 
 A preset is trained for a task by `PRESET.TASK.yaml`, or by `FAMILY.TASK.yaml` where it has none of
 its own. The entry `extends` names recipes whose settings count where a file says nothing else.
-`by_amount` holds settings for less training data, by conditions such as `rows < 10000`.
+`by_amount` holds settings for more or less training data, by conditions such as `rows < 10000`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -8,7 +8,7 @@ from keras_attn.training.run_settings import RunSettings, flat
 from keras_attn.training.task_runs import TaskRun
 from keras_attn.validation import UserError
 
-_CONDITION = re.compile(r"(rows|words) < (\d+)")
+_CONDITION = re.compile(r"(rows|words) (<|>=) (\d+)")
 _COUNTED = 100_000  # texts whose words are counted
 
 
@@ -28,7 +28,8 @@ def follow_amount(
 ) -> tuple[RunSettings, dict[str, dict[str, Any]]]:
     """Applies the rules whose conditions the training data meet.
 
-    Of several that set the same thing the one with the lowest limit counts.
+    Of several that set the same thing the one with the lowest upper limit counts, without any the
+    one with the highest lower limit.
 
     Args:
         settings: Settings with rules; those that users set are not among them.
@@ -42,13 +43,12 @@ def follow_amount(
     if any(condition.startswith("words") for condition in settings.by_amount):
         columns = [column for role in run.roles for column in run.columns_of(texts, role)]
         amounts["words"] = sum(map(_count_words, columns))
-    limits = {condition: _limit(condition) for condition in settings.by_amount}
+    rules = [(*_limit(condition), condition) for condition in settings.by_amount]
+    layers, settings = settings.by_amount, settings.replace(by_amount={})
     applied: dict[str, dict[str, Any]] = {}
-    rules = sorted(settings.by_amount.items(), key=lambda rule: -limits[rule[0]][1])
-    settings = settings.replace(by_amount={})
-    for condition, layer in rules:
-        unit, limit = limits[condition]
-        if amounts[unit] < limit:
+    for is_upper, limit, unit, condition in sorted(rules, key=_priority):
+        if (amounts[unit] < limit) == is_upper:
+            layer = layers[condition]
             settings = _overlaid(settings, layer)
             applied = {one: _without(names, layer) for one, names in applied.items()}
             applied[condition] = flat(layer)
@@ -59,15 +59,20 @@ def _without(names: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, An
     return {name: value for name, value in names.items() if name not in flat(layer)}
 
 
-def _limit(condition: str) -> tuple[str, int]:
-    """The unit and the number of a condition."""
+def _priority(rule: tuple[bool, int, str, str]) -> tuple[bool, int]:
+    is_upper, limit, *_ = rule
+    return is_upper, -limit if is_upper else limit
+
+
+def _limit(condition: str) -> tuple[bool, int, str]:
+    """Whether a condition has an upper limit, the limit and its unit."""
     found = _CONDITION.fullmatch(str(condition))
     if not found:
         raise UserError(
             "A rule of `by_amount` must have a condition such as 'rows < 10000' or "
-            f"'words < 1000000'. Received: {condition!r}."
+            f"'words >= 1000000'. Received: {condition!r}."
         )
-    return found[1], int(found[2])
+    return found[2] == "<", int(found[3]), found[1]
 
 
 def _overlaid(settings: RunSettings, layer: Mapping[str, Any]) -> RunSettings:

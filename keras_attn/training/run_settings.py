@@ -151,8 +151,8 @@ class RunSettings:
             `{"name": …}` with arguments of its layer, or its name alone; the preset's if `None`.
         metrics: Names of text metrics; the first chooses the best model unless
             `training.metric` names another value. Without any the loss chooses.
-        by_amount: Settings for less training data, by conditions such as `rows < 10000` or
-            `words < 1000000`; what is set elsewhere has priority. run.yaml has the resulting
+        by_amount: Settings for more or less training data, by conditions such as `rows < 10000` or
+            `words >= 1000000`; what is set elsewhere has priority. run.yaml has the resulting
             settings in their place.
     """
 

@@ -79,7 +79,6 @@ def tune(
     layers = (recorded.get("settings", {}), config or {}, *layers)
     tuning = tuning or TuningSettings(**recorded.get("tuning", {}))
     base = RunSettings.resolve(*layers)
-    require_fitting_task(base.task, base.data)
     require(base.preset is not None, "A search needs a preset.", preset=base.preset)
     check_metric(base)
     if space is None and "space" in recorded:
@@ -100,6 +99,7 @@ def tune(
     )
     settings = functools.reduce(merged, layers, {})
     check_space(searched, settings)
+    require_fitting_task(base.task, base.data)
     search = {
         "settings": settings,
         "space": searched.to_dict(),

@@ -44,6 +44,7 @@ def test_as_a_preset_reads_it(keras_attn, reviews, tmp_path):
     written = tmp_path / "data.json"
     columns = ["--columns", "text=Review", "label=stars"]
     arguments = ["--preset", "encoder_tiny", "--set", "data.max_source_length=7", "--json", written]
+    arguments += ["--set", "tokenizers.text.kind=characters"]
     output = keras_attn.output("data", reviews, *columns, *arguments)
     found = json.loads(written.read_text())
     assert list(found["parts"]["train"]["columns"]) == ["text", "label"]

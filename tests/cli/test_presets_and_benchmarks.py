@@ -261,7 +261,7 @@ def test_a_recipe_that_there_is_not(keras_attn, name, message):
 
 def test_every_recipe_is_that_of_a_preset_and_none_is_left_over():
     used = {"embedding", "tagging", "language_model", "masked_language_model", "span_corruption"}
-    used |= {"translation", "letters_to_phonemes"}
+    used |= {"translation", "letters_to_phonemes", "classification", "subwords"}
     for name, preset in PRESETS.items():
         for task in preset.tasks:
             files = [f"{name}.{task}", f"{preset.recipes}.{task}"]

@@ -15,6 +15,7 @@ RULES = {
     "rows < 100": {"model": {"dropout": 0.4}},
     "words < 250": {"tokenizers": {"source": {"lowercase": False}}, "training": {"seed": 9}},
 }
+LARGE = {"rows >= 5000": {"training": {"seed": 3}}, "rows >= 900": {"training": {"seed": 4}}}
 BASE = {"preset": "g2p_small", "data": {"train": ["pairs.tsv"]}, "by_amount": {}}
 WORDS = types.SimpleNamespace(roles=["source"], columns_of=lambda texts, role: [texts])
 
@@ -42,6 +43,9 @@ def fitted(rows, words, *layers):
         (99, 2, ({"training": {"batch_tokens": 64, "seed": 5}},), (0.4, 64, False, 5)),
         (99, 2, ({"tokenizers": {"source": {"kind": "symbols"}}},), (0.4, 512, None, 9)),
         (99, 2, ({"by_amount": {}},), (None, 2048, True, 1)),
+        (1500, 1, ({"by_amount": LARGE},), (None, 2048, True, 4)),
+        (5000, 1, ({"by_amount": LARGE},), (None, 2048, True, 3)),
+        (900, 1, ({"by_amount": LARGE},), (0.2, 512, True, 4)),
     ],
 )
 def test_rules_apply_below_their_limits_and_give_way_to_users(rows, words, layers, expected):
@@ -86,6 +90,7 @@ def test_a_finished_run_has_no_rules(tmp_path):
     ("rules", "message"),
     [
         ({"row < 5": {}}, "a condition such as 'rows < 10000' or .*Received: 'row < 5'"),
+        ({"rows <= 5": {}}, "a condition such as .*'rows <= 5'"),
         ({"rows > 5": {}}, "a condition such as .*'rows > 5'"),
         ({"rows < 5": {"training": {"sed": 1}}}, "no training setting `sed`. Did you mean `seed`"),
         ({"rows < 5": {"model": {"drop": 1}}}, "model setting.*drop"),

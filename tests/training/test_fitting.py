@@ -54,7 +54,6 @@ NAMED = dataset({"stars": [1, 2], "review": ["a", "c"]})
         (Table(x=["a", "c"], y=[1, 2]), "x", [("a",), ("c",)]),
         ([("a\tb\nc", "d")], None, [("a\tb\nc", "d")]),
         ([(b"caf\xc3\xa9", 1)], None, [("café", "1")]),
-        ([(["Anna", "sings"], ["B-PER", "O"])], None, [("Anna sings", "B-PER O")]),
         (dataset(["a", "c"], [1, 2]), None, [("a", "1"), ("c", "2")]),
         (dataset(["a", "b", "c"], [1, 2, 3]).batch(2), None, [("a", "1"), ("b", "2"), ("c", "3")]),
         (dataset(["a", "c"]), None, [("a",), ("c",)]),
@@ -67,6 +66,14 @@ def test_forms_of_data(data, columns, expected, tmp_path):
     (path,) = written_data(data, tmp_path, "train", parts, columns)
     rows = map(json.loads, pathlib.Path(path).read_text("utf-8").splitlines())
     assert [tuple(row.values()) for row in rows] == expected
+
+
+def test_lists_of_tags_are_joined_and_lists_of_labels_are_not(tmp_path):
+    row = (["Anna", "sings"], ["B-PER", "O"])
+    for part, expected in (("tags", "B-PER O"), ("label", ["B-PER", "O"])):
+        (path,) = written_data([row], tmp_path, part, Parts(("text", part)))
+        found = json.loads(pathlib.Path(path).read_text("utf-8"))
+        assert found == {"text": "Anna sings", part: expected}
 
 
 def test_files_stay_files(tmp_path):
@@ -91,7 +98,7 @@ def test_files_stay_files(tmp_path):
         (3, None, "Data must be a path, .* Received: int"),
         (tf.constant(["a"]), None, "Data must be a path, .* Received: EagerTensor"),
         (tf.data.Dataset.range(3), None, "must have the parts text, label.* parts=1"),
-        ([(["Anna"], [1, 0])], None, "the label of example 0 must be text or a number.*: list"),
+        ([(["Anna", 3], "x")], None, "the text of example 0 must be text or a number.*: list"),
         ([(b"\xff", 1)], None, "the text of example 0 is not UTF-8"),
         ([("\ud800", 1)], None, "example 0 has a character that is half of a surrogate pair"),
     ],

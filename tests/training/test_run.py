@@ -242,8 +242,7 @@ MISTAKES = [
     ({"metrics": ["pre"]}, "Did you mean 'per'.* metric='pre'"),
     (
         {"task": "translate"},
-        "must be one of 'seq2seq', 'classification', 'embedding', 'image_classification', "
-        "'causal_lm', 'masked_lm', 'span_corruption', 'token_classification'. ",
+        "must be one of 'seq2seq', 'classification', 'multi_label_classification', .*'forecast'",
     ),
     ({"data": {"train": "nowhere.tsv"}}, "nowhere.tsv"),
     ({"data": {"train": ["a", "b", "c"]}}, "a: no such file"),
