@@ -86,7 +86,9 @@ def numbered(*columns: Sequence[Any]) -> np.ndarray:
 
 def count_different(values: Sequence[Any]) -> int:
     """Counts different values."""
-    return len(np.unique(values.keys) if isinstance(values, StoredColumn) else set(values))
+    if isinstance(values, StoredColumn):
+        return int((np.diff(np.sort(values.keys)) != 0).sum()) + bool(len(values))
+    return len(set(values))
 
 
 def taken(values: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:

@@ -65,7 +65,8 @@ class TokenRows:
     def __init__(self, ids: np.ndarray, offsets: np.ndarray) -> None:
         offsets = np.asarray(offsets)
         none = np.broadcast_to(np.int32(_NONE), len(offsets) - 1)
-        self._set(ids, offsets[:-1], np.diff(offsets), none, none)
+        counts = np.diff(offsets).astype(np.int32)
+        self._set(ids, offsets[:-1], counts, none, none)
 
     def _set(
         self,
@@ -145,7 +146,8 @@ class TokenRows:
 
     def lengths_of(self, rows: np.ndarray | slice) -> np.ndarray:
         """Lengths of some rows, (count,) int64."""
-        return self._counts[rows] + (self._first[rows] != _NONE) + (self._last[rows] != _NONE)
+        frame = (self._first[rows] != _NONE).astype(np.int64) + (self._last[rows] != _NONE)
+        return self._counts[rows] + frame
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Yields the ids of all rows, int32, in pieces."""
@@ -173,8 +175,12 @@ class TokenRows:
         """
         if rows is None:
             return self
-        parts = (self._begins, self._counts, self._first, self._last)
-        return self._of(self._flat, *(part[rows] for part in parts))
+        begins, counts = self._begins[rows], self._counts[rows]
+        frame = (
+            np.broadcast_to(ids[:1], begins.shape) if ids.strides == (0,) else ids[rows]
+            for ids in (self._first, self._last)
+        )
+        return self._of(self._flat, begins, counts, *frame)
 
     def with_first(self, token_id: int) -> "TokenRows":
         """The rows with an id before each."""
@@ -191,7 +197,7 @@ class TokenRows:
     def truncated(self, longest: int) -> "TokenRows":
         """The first `longest` ids of each row."""
         rows = self._without_frame()
-        counts = np.minimum(rows._counts, longest)
+        counts = np.minimum(rows._counts, np.int32(longest))
         return self._of(rows._flat, rows._begins, counts, rows._first, rows._last)
 
     def cut(self, longest: int) -> tuple["TokenRows", np.ndarray]:
@@ -210,7 +216,8 @@ class TokenRows:
         last[ends[pieces > 0] - 1] = rows._last[pieces > 0]
         begins = np.repeat(rows._begins, pieces) + number * longest
         first = np.broadcast_to(np.int32(_NONE), len(lengths))
-        return self._of(rows._flat, begins, lengths - (last != _NONE), first, last), pieces
+        counts = (lengths - (last != _NONE)).astype(np.int32)
+        return self._of(rows._flat, begins, counts, first, last), pieces
 
     def padded(self, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Returns rows as an array padded with 0.

@@ -27,6 +27,7 @@ from keras_attn.data import (
     read_tagged_texts,
 )
 from keras_attn.data.cache import Cache
+from keras_attn.data.split import count_different
 from keras_attn.data.stored_texts import StoredTexts
 from keras_attn.tokenizers import (
     CharacterTokenizer,
@@ -104,6 +105,7 @@ def test_examples_are_those_of_texts_in_memory(name, part, tmp_path):
     for found, expected in ((stored.sources, memory.sources), (stored.targets, memory.targets)):
         assert list(found) == expected
         assert found == expected
+        assert count_different(found) == count_different(expected) == len(set(expected))
         assert [found[row] for row in (0, -1, 17)] == [expected[row] for row in (0, -1, 17)]
         assert found[3:29:4] == expected[3:29:4]
     ours, theirs = make(stored), make(memory)
