@@ -41,7 +41,7 @@ class Task(abc.ABC):
         >>> words = {"good": "positive", "fine": "positive", "bad": "negative", "dull": "negative"}
         >>> pairs = [(f"a {word} film", label) for word, label in words.items()] * 40
         >>> task = Task.from_preset("encoder_tiny", pairs, model={"num_layers": 1})
-        >>> result = task.fit(pairs, pairs[:4], out="runs/demo", epochs=1, batch_tokens=128)
+        >>> result = task.fit(pairs, pairs[:4], out="runs/demo", epochs=5, batch_tokens=128)
              train: 160 texts from ...
         >>> task.predict(["a fine film", "a dull film"])
         ['positive', 'negative']

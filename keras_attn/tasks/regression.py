@@ -39,7 +39,7 @@ class RegressionTask(TextInputs):
         >>> task = RegressionTask(model, CharacterTokenizer("abc"), ["price"], [40.0], [8.0])
         >>> model.compile(keras.optimizers.Adam(0.02), "mean_squared_error")
         >>> inputs = {"token_ids": task.input_ids(["a", "b"])}
-        >>> losses = [model.train_on_batch(inputs, np.array([[-1], [1]])) for _ in range(100)]
+        >>> losses = [model.train_on_batch(inputs, np.array([[-1], [1]])) for _ in range(300)]
         >>> task.predict(["a", "b"]).round().tolist()
         [32.0, 48.0]
     """

@@ -10,6 +10,7 @@ PAGES = Path(__file__).resolve().parents[2] / "docs/pages"
 NOT_RUN = {
     "decoding",
     "fine_tuning",
+    "forecasting",
     "hugging_face",
     "index",
     "python",
