@@ -40,7 +40,7 @@ class RegressionTask(TextInputs):
         >>> model.compile(keras.optimizers.Adam(0.02), "mean_squared_error")
         >>> inputs = {"token_ids": task.input_ids(["a", "b"])}
         >>> losses = [model.train_on_batch(inputs, np.array([[-1], [1]])) for _ in range(300)]
-        >>> bool(np.all(np.abs(task.predict(["a", "b"]) - [[32], [48]]) < 4))
+        >>> bool(np.all(np.abs(task.predict(["a", "b"]) - [32, 48]) < 4))
         True
     """
 
