@@ -136,8 +136,10 @@ class WindowExamples(Examples):
         ...     SeriesPart.whole(table), context=4, horizon=2, least=4
         ... )
         >>> inputs, labels = examples.assemble([0])
-        >>> inputs["past"].ravel().round(2).tolist(), labels.ravel().round(2).tolist()
-        ([-1.34, -0.45, 0.45, 1.34], [2.24, 1.79])
+        >>> inputs["past"].ravel().round(2)
+        array([-1.34, -0.45,  0.45,  1.34], dtype=float32)
+        >>> labels.ravel().round(2)
+        array([2.24, 1.79], dtype=float32)
 
     References:
         Zhang et al., 2018, https://arxiv.org/abs/1710.09412; for series Ansari et al., 2024,
