@@ -14,7 +14,11 @@ from tests.harness import numbers
 X = numbers(1, 2, 5, 6)
 SIZES = {"num_layers": 1, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7}
 # What comes before the sizes.
-FIRST = {models.PatchEncoder: ((6, 10), (3, 5)), models.FeatureEncoder: (5,)}
+FIRST = {
+    models.PatchEncoder: ((6, 10), (3, 5)),
+    models.FeatureEncoder: (5,),
+    models.Forecaster: (7, 5),
+}
 OTHERS = {
     models.RecurrentSeq2Seq: {"num_layers": 1, "hidden_dim": 6},
     models.Bert: SIZES | {"max_length": 13},
