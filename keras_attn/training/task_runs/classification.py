@@ -64,7 +64,7 @@ class ClassificationRun(PairsRun):
     def count(self, texts):
         return len(texts)
 
-    def columns_of(self, texts, role):
+    def columns_of(self, texts, roles):
         return [texts.sources]
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
