@@ -41,8 +41,7 @@ def follow_amount(
     """
     amounts = {"rows": len(texts)}
     if any(condition.startswith("words") for condition in settings.by_amount):
-        columns = [column for role in run.roles for column in run.columns_of(texts, role)]
-        amounts["words"] = sum(map(_count_words, columns))
+        amounts["words"] = sum(map(_count_words, run.columns_of(texts, run.roles)))
     rules = [(*_limit(condition), condition) for condition in settings.by_amount]
     layers, settings = settings.by_amount, settings.replace(by_amount={})
     applied: dict[str, dict[str, Any]] = {}

@@ -229,7 +229,7 @@ def test_rows_that_share_an_array(names, dtype):
         ),
         (SymbolTokenizer(["a"]), False),
     ],
-    ids=str,
+    ids=["bpe", "special tokens", "lower case", "unigram", "symbols"],
 )
 def test_words_are_tokenized_once_where_they_do_not_affect_each_other(tokenizer, expected):
     assert tokenizer.splits_at_spaces is expected

@@ -17,7 +17,7 @@ RULES = {
 }
 LARGE = {"rows >= 5000": {"training": {"seed": 3}}, "rows >= 900": {"training": {"seed": 4}}}
 BASE = {"preset": "g2p_small", "data": {"train": ["pairs.tsv"]}, "by_amount": {}}
-WORDS = types.SimpleNamespace(roles=["source"], columns_of=lambda texts, role: [texts])
+WORDS = types.SimpleNamespace(roles=["source"], columns_of=lambda texts, roles: [texts])
 
 
 def fitted(rows, words, *layers):

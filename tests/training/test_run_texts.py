@@ -4,7 +4,8 @@ import pytest
 
 from keras_attn.data import Pairs
 from keras_attn.training import run_texts
-from keras_attn.training.run_settings import DataSettings
+from keras_attn.training.run_settings import DataSettings, RunSettings
+from keras_attn.training.run_texts import Lines
 from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.validation import UserError
 
@@ -58,3 +59,25 @@ def test_too_little_to_hold_something_out(tmp_path, read, line, what):
     with pytest.raises(UserError, match=f"^{message}$"):
         read(DataSettings(train=[str(path)]))
     assert set(read(DataSettings(train=[str(path)], valid=[str(path)]))) == {"train", "validation"}
+
+
+@pytest.mark.parametrize(
+    ("task", "preset", "texts"),
+    [
+        ("span_corruption", "t5_tiny", Lines(["ab", "ba"], "made")),
+        ("seq2seq", "transformer_tiny", Pairs(["ab"], ["ba"])),
+        ("embedding", "encoder_tiny", Pairs(["ab"], ["ba"])),
+        ("causal_lm", "lm_tiny", Lines(["ab", "ba"], "made")),
+        ("classification", "encoder_tiny", Pairs(["ab", "ba"], ["x", "y"])),
+    ],
+)
+def test_every_text_is_counted_once_in_a_vocabulary(task, preset, texts, monkeypatch):
+    seen = []
+
+    def train_tokenizer(kind, sample, **options):
+        seen.append(list(sample))
+
+    monkeypatch.setattr("keras_attn.training.task_runs.base.train_tokenizer", train_tokenizer)
+    settings = RunSettings.resolve({"task": task, "preset": preset, "data": {"train": ["x.tsv"]}})
+    TASK_RUNS[task].train_tokenizers(settings, texts)
+    assert seen == [["ab", "ba"]]

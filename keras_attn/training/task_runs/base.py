@@ -199,16 +199,15 @@ class TaskRun(abc.ABC):
 
     def train_tokenizers(self, settings: RunSettings, texts: Any) -> dict[str, Tokenizer]:
         """Makes the tokenizers by role from the training texts."""
-        return {role: self.made_tokenizer(settings, texts, role, [role]) for role in self.roles}
+        return {role: self.made_tokenizer(settings, texts, [role]) for role in self.roles}
 
-    def made_tokenizer(
-        self, settings: RunSettings, texts: Any, role: str, sides: Sequence[str]
-    ) -> Tokenizer:
-        """Makes the tokenizer of a role from the training texts of some sides.
+    def made_tokenizer(self, settings: RunSettings, texts: Any, roles: Sequence[str]) -> Tokenizer:
+        """Makes one tokenizer for some roles from the training texts, by settings of the first.
 
         Raises:
             UserError: The settings have no kind.
         """
+        role = roles[0]
         options = settings.tokenizers.get(role)
         require(
             bool(options) and "kind" in options,
@@ -216,12 +215,11 @@ class TaskRun(abc.ABC):
             **{role: options},
         )
         options = dict(options)
-        columns = [column for side in sides for column in self.columns_of(texts, side)]
-        sample = vocabulary_sample(columns, settings.data.vocabulary_bytes)
+        sample = vocabulary_sample(self.columns_of(texts, roles), settings.data.vocabulary_bytes)
         return train_tokenizer(options.pop("kind"), sample, **options)
 
-    def columns_of(self, texts: Any, role: str) -> list[Sequence[str]]:
-        """The columns of texts that the tokenizer of a role is made from."""
+    def columns_of(self, texts: Any, roles: Sequence[str]) -> list[Sequence[str]]:
+        """The columns of texts that the tokenizer of some roles is made from."""
         return [texts.texts]
 
     @abc.abstractmethod

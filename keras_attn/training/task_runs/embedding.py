@@ -77,7 +77,7 @@ class EmbeddingRun(PairsRun):
     def check_test(self, settings, texts, task):
         pass  # What is too long is cut.
 
-    def columns_of(self, texts, role):
+    def columns_of(self, texts, roles):
         return [texts.sources, texts.targets]
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):

@@ -42,7 +42,7 @@ class HeadRun(PairsRun):
     def metrics_of(self, texts, data, chosen):
         return chosen or self.default_metrics(data)
 
-    def columns_of(self, texts, role):
+    def columns_of(self, texts, roles):
         return [texts.sources]
 
     @abc.abstractmethod

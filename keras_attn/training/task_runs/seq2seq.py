@@ -22,7 +22,7 @@ class EncoderDecoderRun(TaskRun):
         """Makes the tokenizers, one for both sides if they are `shared`."""
         if not settings.tokenizers.get("shared"):
             return super().train_tokenizers(settings, texts)
-        shared = self.made_tokenizer(settings, texts, "source", self.roles)
+        shared = self.made_tokenizer(settings, texts, self.roles)
         return dict.fromkeys(self.roles, shared)
 
     def task(self, settings, texts, tokenizers, source_task):
@@ -56,8 +56,9 @@ class Seq2SeqRun(EncoderDecoderRun, PairsRun):
     def perplexity(self, task, texts):
         return {"perplexity": task.perplexity(texts.sources, texts.targets)}
 
-    def columns_of(self, texts, role):
-        return [texts.sources if role == "source" else texts.targets]
+    def columns_of(self, texts, roles):
+        sides = {"source": texts.sources, "target": texts.targets}
+        return [sides[role] for role in roles]
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         return PairExamples.from_pairs(
