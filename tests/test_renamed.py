@@ -165,5 +165,6 @@ def test_a_run_of_the_version_before_is_measured_as_what_it_was(tmp_path):
 
     (tmp_path / "run.yaml").write_text("task: mlm\ntraining:\n  parts: 2\n")
     recorded = _settings_of_run(str(tmp_path))
-    assert recorded == {"task": "masked_lm", "training": {"cpu_shards": 2}}
+    training = {"cpu_shards": 2}
+    assert recorded == {"task": "masked_lm", "training": training, "by_amount": {}}
     assert run_of(None, recorded).name == "masked_lm"

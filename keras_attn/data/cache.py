@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from keras_attn.data.in_order import in_order
+from keras_attn.documents import parse_json
 from keras_attn.files import remove_unfinished, replaced_folder
 from keras_attn.validation import UserError
 
@@ -190,11 +191,11 @@ def release(array: np.ndarray) -> None:
 def _opened(folder: Path, check: bool = True) -> Entry | None:
     """The entry in a folder; `None` if it is damaged."""
     try:
-        whole = json.loads((folder / ENTRY_FILE).read_text(encoding="utf-8"))
+        whole = parse_json((folder / ENTRY_FILE).read_text(encoding="utf-8"), ENTRY_FILE)
         content = whole["content"]
         if zlib.crc32(content.encode()) != whole["crc32"]:
             return None
-        entry = json.loads(content)
+        entry = parse_json(content, ENTRY_FILE)
         files = {name: folder / f"{name}.bin" for name in entry["arrays"]}
         if check:
             expected = [about["crc32"] for about in entry["arrays"].values()]
@@ -204,7 +205,7 @@ def _opened(folder: Path, check: bool = True) -> Entry | None:
             name: _mapped(files[name], np.dtype(about["dtype"]), tuple(about["shape"]))
             for name, about in entry["arrays"].items()
         }
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return Entry(arrays, entry["facts"])
 

@@ -1,7 +1,6 @@
 """Texts in memory-mapped files."""
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, pairwise
 from typing import Any, overload
@@ -12,7 +11,8 @@ from keras_attn.data.cache import Cache, Entry, EntryWriter, release
 from keras_attn.data.stored_column import StoredColumn, key_of
 
 _TEXTS_A_BLOCK = 4096
-_SEVERAL = b"\xff"  # which no UTF-8 has; JSON of a tuple follows
+# Bytes that no UTF-8 has: before each text of a tuple, and before a tuple of numbers.
+_TEXT, _NUMBERS = b"\xff", b"\xfe"
 
 
 class StoredTexts(StoredColumn[str]):
@@ -115,12 +115,21 @@ def stored_columns(
 
 def _encoded(text: Any) -> bytes:
     """A text, or a tuple of labels or numbers, as bytes."""
-    return text.encode() if isinstance(text, str) else _SEVERAL + json.dumps(text).encode()
+    if isinstance(text, str):
+        return text.encode()
+    if text and not isinstance(text[0], str):
+        return _NUMBERS + np.array(text, np.float64).tobytes()
+    return _TEXT + _TEXT.join(label.encode() for label in text)
 
 
 def _decoded(data: bytes) -> Any:
     """What `_encoded` was called with."""
-    return tuple(json.loads(data[1:])) if data[:1] == _SEVERAL else data.decode()
+    kind, content = data[:1], data[1:]
+    if kind == _NUMBERS:
+        return tuple(np.frombuffer(content, np.float64).tolist())
+    if kind == _TEXT:
+        return tuple(label.decode() for label in content.split(_TEXT)) if content else ()
+    return data.decode()
 
 
 def _add_texts(writer: EntryWriter, name: str, texts: list[bytes], digest: Any) -> None:

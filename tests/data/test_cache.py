@@ -3,6 +3,8 @@
 import errno
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -13,6 +15,18 @@ from keras_attn.validation import UserError
 from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
+
+DIES = """
+import os, signal, sys
+import numpy as np
+from keras_attn.data.cache import Cache
+
+def dies(writer):
+    writer.add("numbers", np.arange(9))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Cache(sys.argv[1]).entry("kind", {}, dies)
+"""
 
 
 def makes(calls, numbers=(3, 1, 4)):
@@ -75,15 +89,8 @@ def test_a_damaged_entry_is_made_again(damage, tmp_path):
 
 def test_a_killed_process_leaves_nothing_that_counts(tmp_path):
     cache = Cache(tmp_path)
-    child = os.fork()
-    if not child:
-
-        def dies(writer):
-            writer.add("numbers", np.arange(9))
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        cache.entry("kind", {}, dies)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    child = subprocess.run([sys.executable, "-c", DIES, str(tmp_path)], env=os.environ)
+    assert child.returncode == -signal.SIGKILL
     assert [path.name[0] for path in tmp_path.iterdir()] == [".", "."]  # the lock, what is begun
     assert cache.entry("kind", {}, makes([])).facts == {"found": 3}
     assert len(list(tmp_path.iterdir())) == 2

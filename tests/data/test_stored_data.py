@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -303,3 +304,22 @@ def test_images_are_those_in_memory(part, pets, tmp_path):
     changed = read_labelled_images(pets, skip_bad_files=True, cache=cache)
     ImageExamples.from_pairs(changed, LABELS, image_size=(3, 4), channels=3, positions=2)
     assert entries(cache) == ["images", "images", "pixels", "pixels"]
+
+
+def test_labels_and_numbers_of_a_text_are_those_in_memory(tmp_path):
+    labels = [["a", "é,"], [], ["b"], ["a"], ["[]", '"']]
+    numbers = [[1.5, -0.1], [0.1 + 0.2, 1e300], [5e-324, 3], [0, 2], [7, 7]]
+    cache = Cache(tmp_path / "cache")
+    for role, rows in (("label", labels), ("number", numbers)):
+        path = tmp_path / f"{role}.jsonl"
+        lines = [json.dumps({"text": f"x{at}", role: row}) for at, row in enumerate(rows)]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        roles = ("text", role)
+        memory = read_pairs(path, roles=roles)
+        stored = read_pairs(path, roles=roles, cache=cache)
+        assert memory.targets == [tuple(row) for row in rows]
+        assert list(stored.targets) == memory.targets
+        assert [stored.targets[1], *stored.targets[3:]] == [memory.targets[1], *memory.targets[3:]]
+    path = tmp_path / "one.tsv"
+    path.write_text("x\ta\ny\tb\n")
+    assert list(read_pairs(path, roles=("text", "label"), cache=cache).targets) == ["a", "b"]

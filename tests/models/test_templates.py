@@ -49,4 +49,4 @@ def test_a_layer_with_weights_is_refused(kind, name):
 
 
 def test_the_table_is_not_empty():
-    assert len(list(templates())) == 17
+    assert len(list(templates())) == 18

@@ -1,11 +1,12 @@
 """Cells with several labels or numbers."""
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keras_attn.data.reading.lines import excerpt, is_empty
+from keras_attn.documents import parse_json
+from keras_attn.validation import UserError
 
 Found = tuple[Any, str | None]
 """What a cell has, and what was found in its place if it is malformed."""
@@ -29,8 +30,8 @@ def listed(cell: Any) -> list | None:
     """The values of a cell that is a list, or JSON of one; `None` for other cells."""
     if isinstance(cell, str) and cell.strip().startswith("["):
         try:
-            cell = json.loads(cell)
-        except ValueError:
+            cell = parse_json(cell, "a cell")
+        except UserError:
             return None
     return list(cell) if isinstance(cell, list | tuple) else None
 
