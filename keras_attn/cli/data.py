@@ -129,6 +129,8 @@ def _print_part(name: str, files: str, part: Mapping[str, Any]) -> None:
     malformed = f", {part['malformed']:,} malformed" if part["malformed"] else ""
     double = f", {part['double']:,} double" if part["double"] else ""
     print(f"  {part['rows']:,} rows{malformed}{double}")
+    for mistake in part["mistakes"]:
+        print(f"    malformed: {mistake}")
     for column, found in part["columns"].items():
         empty = f", {found['empty']:,} empty" if found["empty"] else ""
         example = _shown(found["example"])

@@ -85,6 +85,7 @@ class Overview:
         name: Name of the files.
         columns: Their columns.
         skipped: Number of malformed rows.
+        mistakes: What is wrong with the first of them.
         notes: How the files were read.
         rows: A checksum of each row.
     """
@@ -92,6 +93,7 @@ class Overview:
     name: str
     columns: list[Column]
     skipped: int = 0
+    mistakes: Sequence[str] = ()
     notes: tuple[str, ...] = ()
     rows: array = dataclasses.field(default_factory=lambda: array("Q"))
 
@@ -106,6 +108,7 @@ class Overview:
         return {
             "rows": len(self.rows),
             "malformed": self.skipped,
+            "mistakes": list(self.mistakes),
             "double": len(self.rows) - len(np.unique(np.asarray(self.rows))),
             "columns": {column.name: column.summary() for column in self.columns},
         }
@@ -155,13 +158,14 @@ def overview(
         found = Overview(reading.name, [Column(name) for name in parts])
         for row in reading.good(rows):
             found.add(row)
-        found.skipped, found.notes = reading.skipped, tuple(reading.notes)
+        found.skipped, found.mistakes = reading.skipped, reading.mistakes
+        found.notes = tuple(reading.notes)
         return found
-    return _all_columns(files, form)
+    return _all_columns(files, reading)
 
 
-def _all_columns(files: Sequence[str], form: Form) -> Overview:
-    found = None
+def _all_columns(files: Sequence[str], reading: Reading) -> Overview:
+    found, form = None, reading.form
     for file in files:
         table = open_table(file, TabSeparatedTable, form.encoding, skip_bad_lines=True)
         names, records = _records(table)
@@ -177,12 +181,18 @@ def _all_columns(files: Sequence[str], form: Form) -> Overview:
             cells = record.cells
             if isinstance(cells, dict):
                 cells = [cells.get(name) for name in names]
-            if record.mistake is not None or len(cells) != len(names):
-                found.skipped += 1
-            else:
+            mistake = record.mistake
+            if mistake is None and len(cells) != len(names):
+                mistake = f"{len(cells)} columns in place of {len(names)}"
+            if mistake is None:
                 found.add([_text(cell) for cell in cells])
+            else:
+                reading.skip(f"{table.place(record)}: {mistake}")
     if found is None:
         raise UserError("Data are read from at least one file.")
+    if not found.rows:
+        reading.refuse_nothing()
+    found.skipped, found.mistakes = reading.skipped, reading.mistakes
     return found
 
 

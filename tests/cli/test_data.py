@@ -1,6 +1,7 @@
 """`keras-attn data` counts what files hold, and what a run would make of it."""
 
 import json
+import re
 
 import pytest
 
@@ -60,6 +61,7 @@ def test_as_a_preset_reads_it(keras_attn, reviews, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "arguments", "line"),
     [
+        ("a.csv", "text,label\na,1\nb\nc,2\n", [], "a.csv, line 3: expected 2 fields as in the"),
         ("a.conll", "Anna B-PER\nsings O\n\n", [], "1 rows"),
         ("a.conll", "Anna B-PER\nsings O\n\n", ["--task", "token_classification"], "tags: 1 diff"),
         ("a.txt", "one two\n\nthree\n", ["--task", "causal_lm"], "2 rows"),
@@ -73,6 +75,20 @@ def test_as_a_preset_reads_it(keras_attn, reviews, tmp_path):
 def test_forms(keras_attn, tmp_path, name, content, arguments, line):
     (tmp_path / name).write_text(content)
     assert line in keras_attn.output("data", tmp_path / name, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"text,label\n", "there is no example"),
+        (b"text,label\na\nb\n", "all 2 lines are malformed. The first one: .*line 2: expected 2"),
+        (b"text,label\rgood,1\rbad,0\r", r"a carriage return \(CR\) outside of quotes"),
+        ("text,label\ncaf\u00e9,1\n".encode("latin-1"), "a character that cannot be decoded"),
+    ],
+)
+def test_a_file_without_a_sound_row_is_refused(keras_attn, tmp_path, content, line):
+    (tmp_path / "a.csv").write_bytes(content)
+    assert re.search(line, keras_attn.refusal("data", tmp_path / "a.csv"))
 
 
 def test_files_of_other_columns_are_refused(keras_attn, tmp_path):

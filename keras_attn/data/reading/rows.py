@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import keras_attn
 from keras_attn.data.cache import Cache
@@ -20,6 +20,8 @@ from keras_attn.data.reading.tables import (
 )
 from keras_attn.data.stored_texts import stored_columns
 from keras_attn.validation import UserError
+
+_MISTAKES = 3  # malformed rows that are shown
 
 
 class Row(NamedTuple):
@@ -65,12 +67,14 @@ class Reading:
         form: How it is read.
         skipped: Number of malformed rows that were left out.
         notes: Lines about what was chosen for the user.
+        mistakes: What is wrong with the first of these rows.
     """
 
     name: str
     form: Form
     skipped: int = 0
     notes: list[str] = dataclasses.field(default_factory=list)
+    mistakes: list[str] = dataclasses.field(default_factory=list)
 
     def tables(self, files: Iterable[str], roles: Sequence[str], **options: Any) -> Iterator[Row]:
         """Yields the examples of files, one after the other (see `table_rows`)."""
@@ -83,23 +87,32 @@ class Reading:
         Raises:
             UserError: A row is malformed, or every row was left out.
         """
-        first, some = "", False
+        some = False
         for fields, mistake in rows:
             if mistake is None:
                 some = True
                 yield fields
             elif self.form.skip_bad_lines:
-                first = first or mistake
-                self.skipped += 1
+                self.skip(mistake)
             else:
                 raise UserError(f"{mistake}. {SKIP_HINT}")
         if not some:
-            raise UserError(
-                f"{self.name}: nothing is left because all {self.skipped:,} lines are malformed. "
-                f"The first one: {first}."
-                if first
-                else f"{self.name}: there is no example."
-            )
+            self.refuse_nothing()
+
+    def skip(self, mistake: str) -> None:
+        """Counts a malformed row."""
+        self.skipped += 1
+        if len(self.mistakes) < _MISTAKES:
+            self.mistakes.append(mistake)
+
+    def refuse_nothing(self) -> NoReturn:
+        """Raises because no row is left."""
+        raise UserError(
+            f"{self.name}: nothing is left because all {self.skipped:,} lines are malformed. "
+            f"The first one: {self.mistakes[0]}."
+            if self.skipped
+            else f"{self.name}: there is no example."
+        )
 
     def columns(
         self, rows: Iterable[Row], roles: Sequence[str], files: Sequence[str], cache: Cache | None

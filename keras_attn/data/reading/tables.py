@@ -152,7 +152,7 @@ class DelimitedTable(Table):
             except StopIteration:
                 return
             except csv.Error as error:
-                mistake = f"malformed CSV: {error}"
+                mistake = f"malformed CSV: {_explained(error)}"
             number = reader.line_num
             if undecodable:
                 mistake = _UNDECODABLE
@@ -384,8 +384,18 @@ def suffixes_of(path: str) -> list[str]:
     ]
 
 
+def _explained(error: csv.Error) -> str:
+    """What a message of the CSV reader means."""
+    if "new-line character" in str(error):
+        return "a carriage return (CR) outside of quotes; lines must end with LF or CRLF"
+    return str(error)
+
+
 def _count_fields(line: str, delimiter: str) -> int:
-    return len(next(csv.reader([line], delimiter=delimiter), ()))
+    try:
+        return len(next(csv.reader([line], delimiter=delimiter), ()))
+    except csv.Error:
+        return 0  # reading it reports this
 
 
 def _is_quoted(lines: list[str]) -> bool:
