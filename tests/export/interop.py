@@ -110,6 +110,7 @@ CANNOT: dict[tuple, str] = {
             "TokenClassifier",
             "SequenceClassifier, mean",
             "PatchEncoder",
+            "Forecaster",
         )
     },
 }
