@@ -98,13 +98,8 @@ def picture_file(path: str) -> Path:
     return file
 
 
-def add_reading_options(parser: argparse.ArgumentParser, refuses: bool = True) -> None:
-    """Adds the options that say how data files are read.
-
-    Args:
-        parser: The parser of a command.
-        refuses: Whether the command refuses malformed lines without `--skip-bad-lines`.
-    """
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say how tables are read."""
     add = parser.add_argument
     add(
         "--columns",
@@ -115,6 +110,17 @@ def add_reading_options(parser: argparse.ArgumentParser, refuses: bool = True) -
         "(default: those of usual names)",
     )
     add("--encoding", metavar="NAME", help="encoding of the files (default: UTF-8)")
+
+
+def add_reading_options(parser: argparse.ArgumentParser, refuses: bool = True) -> None:
+    """Adds the options that say how data files are read.
+
+    Args:
+        parser: The parser of a command.
+        refuses: Whether the command refuses malformed lines without `--skip-bad-lines`.
+    """
+    add_table_options(parser)
+    add = parser.add_argument
     add(
         "--label-separator",
         metavar="TEXT",

@@ -49,7 +49,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from keras_attn.cli import decoding_options
-from keras_attn.cli.options import add_reading_options, add_value, output_file
+from keras_attn.cli.options import add_table_options, add_value, output_file
 from keras_attn.cli.terminal import progress, quiet_start
 from keras_attn.files import replaced_file
 from keras_attn.limits import LINE_BYTES
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.npy",
         help="embedding models: write all vectors to a NumPy file, (texts, features) float32",
     )
-    add_reading_options(parser, refuses=False)
+    add_table_options(parser)
     add("--prefix", metavar="TEXT", help="beginning of every predicted text, in whole words")
     add("--sample", action="store_true", help="sample instead of searching")
     decoding_options.add_arguments(parser)

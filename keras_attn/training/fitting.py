@@ -17,7 +17,7 @@ from keras_attn.reading import read_table
 from keras_attn.task_names import current_task_name
 from keras_attn.tasks import Task
 from keras_attn.training import measuring
-from keras_attn.training.given_data import Columns, Parts, is_path, written_data
+from keras_attn.training.given_data import Columns, Parts, is_path, paths_of, written_data
 from keras_attn.training.prepared import prepare, read_data
 from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER, require_new
 from keras_attn.training.resolving import check, require_fitting_task, resolved
@@ -204,9 +204,7 @@ def _written_series(
     data: dict[str, Any] = {}
     for name, value in given.items():
         if is_path(value):
-            data[name] = [
-                str(path) for path in ([value] if isinstance(value, str | Path) else value)
-            ]
+            data[name] = paths_of(value)
             continue
         columns = columns or columns_of_array(value)
         data[name] = [str(write_series(value, folder / f"{name}.jsonl", columns))]

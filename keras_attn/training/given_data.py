@@ -57,6 +57,11 @@ def is_path(data: Any) -> bool:
     return isinstance(data, list | tuple) and bool(data) and all(isinstance(p, Path) for p in data)
 
 
+def paths_of(data: Any) -> list[str]:
+    """The paths that data are, see `is_path`, as text."""
+    return [str(data)] if isinstance(data, str | Path) else [str(path) for path in data]
+
+
 def written_data(
     data: Any, folder: Path, name: str, parts: Parts, columns: Columns | None = None
 ) -> list[str]:
@@ -79,7 +84,7 @@ def written_data(
         UserError: The data are of another form, empty, or lack a column or a value.
     """
     if is_path(data):
-        return [str(data)] if isinstance(data, str | Path) else [str(path) for path in data]
+        return paths_of(data)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
     with replaced_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:

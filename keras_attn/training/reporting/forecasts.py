@@ -7,26 +7,27 @@ import numpy as np
 _HORIZONS = 3  # of the past that is drawn
 
 
-def drawn_forecast(task: Any, table: Any, windows: Any, row: int, series: int) -> dict[str, Any]:
+def drawn_forecast(
+    table: Any, windows: Any, row: int, series: int, levels: list[float], quantiles: np.ndarray
+) -> dict[str, Any]:
     """A forecast with its past and what came, as plain values.
 
     Args:
-        task: The task.
         table: The series.
         windows: Windows of it.
         row: The window.
         series: Its series.
+        levels: The levels of the quantiles.
+        quantiles: What was forecast, (horizon, targets, levels).
     """
     rows = np.array([row])
     past, actual = windows.past(rows), windows.actual(rows)[0]
-    future = windows.future(rows) if windows.known else None
-    quantiles = task.predict(past, future)[0]
     shown = min(past.shape[1], _HORIZONS * windows.horizon)
     begin = int(windows.select(rows).begins(table, np.array([series]))[0])
     return {
         "series": table.ids[series],
         "times": [table.time(series, begin + step) for step in range(-shown, windows.horizon)],
-        "levels": list(task.quantiles),
+        "levels": levels,
         "targets": [
             {
                 "name": name,

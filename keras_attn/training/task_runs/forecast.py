@@ -201,7 +201,7 @@ class ForecastRun(TaskRun):
         return ValidationSet(examples, partial(self._own, task, texts, settings.metrics, most))
 
     def _own(self, task: Any, part: SeriesPart, metrics: list[str], most: int) -> dict[str, float]:
-        found = self.scores(part, self.answers(task, part, most=most), metrics)
+        found = _measured(part, self.answers(task, part, most=most))
         return {name: found[name] for name in metrics if name in found}
 
     def as_trained(self, task, data):
@@ -227,11 +227,8 @@ class ForecastRun(TaskRun):
     def scores(self, texts, answers, metrics):
         for name in metrics:
             self.goal(name)
-        windows, series, quantiles, levels, season = answers
-        actual, scales = windows.actual(np.arange(len(windows))), _scales(texts, windows, season)
-        found = measure_forecasts(actual, quantiles, levels, scales[series])
-        naive = measure_forecasts(actual, _naive(answers)[..., None], [0.5], scales[series])
-        del naive["coverage"]  # of a single value
+        windows, series, *_, season = answers
+        found, naive = _measured(texts, answers), _naive(texts, windows, series, season)
         names = [name for name in metrics if name in found]
         return (
             {"items": len(windows)}
@@ -263,16 +260,20 @@ class ForecastRun(TaskRun):
 
     def charts(self, task, texts, answers):
         """The last forecast of each of the first series."""
-        windows, series, *_ = answers
+        windows, series, quantiles, levels, _ = answers
         lasts = [np.flatnonzero(series == one)[-1] for one in np.unique(series)[:_DRAWN]]
-        drawn = [drawn_forecast(task, texts.table, windows, row, series[row]) for row in lasts]
+        drawn = [
+            drawn_forecast(texts.table, windows, row, series[row], levels, quantiles[row])
+            for row in lasts
+        ]
         return {"forecasts": drawn}
 
     def baseline(self, texts, metrics, task=None):
         """Measures the seasonal naive forecast."""
-        found = self.scores(texts, self.answers(task, texts), metrics)
-        naive = {name: found[f"naive_{name}"] for name in metrics if f"naive_{name}" in found}
-        return Baseline("the value of a season before", naive)
+        windows, series = _windows_of(task, texts, _MOST_WINDOWS)
+        found = _naive(texts, windows, series, _season(task, texts))
+        values = {name: found[name] for name in metrics if name in found}
+        return Baseline("the value of a season before", values)
 
     def held_out_inputs(self, task, texts):
         """Histories and known covariates of windows, those without missing values first."""
@@ -334,11 +335,20 @@ def _tokens(context: int, horizon: int, patch_length: int) -> int:
     return -(-context // patch_length) - (-horizon // patch_length)
 
 
-def _naive(answers: Forecasts) -> np.ndarray:
-    """The values of a season before, (windows, horizon, targets)."""
-    windows = answers.windows
+def _measured(part: SeriesPart, answers: Forecasts) -> dict[str, float]:
+    """Measures forecasts of windows of a part."""
+    windows, series, quantiles, levels, season = answers
+    scales = _scales(part, windows, season)[series]
+    return measure_forecasts(windows.actual(np.arange(len(windows))), quantiles, levels, scales)
+
+
+def _naive(part: SeriesPart, windows: Windows, series: np.ndarray, season: int) -> dict[str, float]:
+    """Measures the values of a season before as forecasts of windows of a part."""
     past = windows.past(np.arange(len(windows)))[..., : windows.targets]
-    return seasonal_naive(past, windows.horizon, answers.season)
+    values = seasonal_naive(past, windows.horizon, season)[..., None]
+    found = _measured(part, Forecasts(windows, series, values, [0.5], season))
+    del found["coverage"]  # of a single value
+    return found
 
 
 def _scales(part: SeriesPart, windows: Windows, season: int) -> np.ndarray:
