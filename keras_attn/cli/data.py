@@ -22,6 +22,7 @@ from keras_attn.cli.options import add_reading_options, add_set_option, output_f
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.files import write_text
 from keras_attn.task_names import TASK_NAMES
+from keras_attn.validation import require
 
 _BAR = 30  # characters of the longest bar
 _MOST_VALUES = 12
@@ -59,12 +60,22 @@ def run(options: argparse.Namespace) -> None:
     if task == "forecast":
         _show_series(options)
         return
-    columns: tuple = ((), ())
-    if task is not None:
-        columns = (TASK_RUNS[task].columns, TASK_RUNS[task].optional_columns)
-    form = Form(options.columns, options.encoding, separator=options.label_separator)
+    task_run = TASK_RUNS[task] if task else None
+    separator = options.label_separator
+    if separator is not None and task == "classification":
+        task_run = TASK_RUNS["multi_label_classification"]
+    require(
+        separator is None or (task_run is not None and task_run.has_several),
+        "--label-separator is for texts with several labels or numbers: set --task "
+        "multi_label_classification or regression.",
+        label_separator=separator,
+    )
+    how: tuple = ()
+    if task_run is not None:
+        how = (task_run.columns, task_run.optional_columns, task_run.mistake)
+    form = Form(options.columns, options.encoding, separator=separator)
     given = {"train": options.data, "valid": options.valid, "test": options.test}
-    parts = {name: overview(paths, form, *columns) for name, paths in given.items() if paths}
+    parts = {name: overview(paths, form, *how) for name, paths in given.items() if paths}
     found: dict[str, Any] = {"parts": {name: part.summary() for name, part in parts.items()}}
     for name, part in parts.items():
         for note in part.notes:
@@ -79,11 +90,27 @@ def run(options: argparse.Namespace) -> None:
         print(
             f"{count:,} of {len(parts[second].rows):,} rows of {second} have a {column} of {first}."
         )
+    if task_run is not None and task_run.has_labels:
+        found["unknown"] = _compare_labels(parts)
     if options.preset or options.init:
         found["run"] = _run(options, task)
         _print_run(found["run"], options.preset or options.init)
     if options.json:
         write_text(options.json, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+
+
+def _compare_labels(parts: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Prints and returns the labels of other parts that the training data lack."""
+    from keras_attn.data.overview import alike
+
+    train = parts["train"]
+    unknown = {name: part.unknown_to(train) for name, part in parts.items() if part is not train}
+    for name, labels in unknown.items():
+        if labels:
+            print(f"Labels of {name} that train lacks: {_counts(labels)}.")
+    for labels in alike(train.columns[-1].values or ()):
+        print(f"Labels that look alike: {', '.join(map(ascii, labels))}.")
+    return unknown
 
 
 def _show_series(options: argparse.Namespace) -> None:
@@ -137,13 +164,16 @@ def _print_part(name: str, files: str, part: Mapping[str, Any]) -> None:
         print(f"  {column}: {found['different']:,} different{empty}, such as {example}")
         few = found.get("values")
         if few and len(few) < part["rows"]:
-            shown = [f"{_shown(value)} {count:,}" for value, count in few.items()]
-            more = " …" if len(shown) > _MOST_VALUES else ""
-            print(f"    {', '.join(shown[:_MOST_VALUES])}{more}")
+            print(f"    {_counts(few)}")
         else:
             _print_lengths("characters", found["characters"])
             _print_lengths("words", found["words"], histogram=True)
     print()
+
+
+def _counts(values: Mapping[str, int]) -> str:
+    shown = [f"{_shown(value)} {count:,}" for value, count in values.items()]
+    return ", ".join(shown[:_MOST_VALUES]) + (" …" if len(shown) > _MOST_VALUES else "")
 
 
 def _print_lengths(unit: str, found: Mapping[str, Any], histogram: bool = False) -> None:

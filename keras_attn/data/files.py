@@ -122,10 +122,10 @@ def read_pairs(
     reading = Reading(joined_names(files), form)
     if are_aligned(paths, files):
         require(columns is None, "Two aligned files have no `columns`.", columns=columns)
-        rows = _aligned(files, form, mistake, roles[1])
+        rows = aligned_rows(files, form, mistake, roles[1])
     else:
         rows = reading.tables(files, roles, mistake=mistake)
-    sources, targets = reading.columns(rows, roles, files, cache)
+    sources, targets = reading.columns(rows, roles, files, cache, mistake)
     return Pairs(sources, targets, reading.name, reading.skipped, tuple(reading.notes))
 
 
@@ -219,12 +219,18 @@ def joined_names(files: Sequence[str]) -> str:
     return f"{' + '.join(files[:_SHOWN])} and {len(files) - _SHOWN:,} more files"
 
 
-def _aligned(
-    paths: Sequence[str],
-    form: Form,
-    mistake: Mistake,
-    role: str,
-) -> Iterator[Row]:
+def aligned_rows(paths: Sequence[str], form: Form, mistake: Mistake, role: str) -> Iterator[Row]:
+    """Yields the examples of two files whose lines correspond.
+
+    Args:
+        paths: The files of sources and of targets.
+        form: How they are read.
+        mistake: Describes what is wrong with a source and a target, or returns `None`.
+        role: What a target is called.
+
+    Raises:
+        UserError: A file is missing, unreadable, empty or damaged, or one has more lines.
+    """
     source_path, target_path = paths
     files = [iterate_lines(path, form.skip_bad_lines, form.encoding) for path in paths]
     for number, row in enumerate(itertools.zip_longest(*files, fillvalue=_MISSING), 1):

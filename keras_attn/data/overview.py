@@ -1,18 +1,24 @@
 """Contents of files of examples: rows, lengths, labels, double rows, and rows in common."""
 
 import dataclasses
+import unicodedata
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 
-from keras_attn.data.files import are_aligned, joined_names, read_pairs
-from keras_attn.data.reading.columns import has_header, select
+from keras_attn.data.files import aligned_rows, are_aligned, joined_names
+from keras_attn.data.reading.columns import (
+    has_header,
+    looks_like_names,
+    require_single,
+    select,
+)
 from keras_attn.data.reading.paths import expanded
-from keras_attn.data.reading.rows import Form, Reading
+from keras_attn.data.reading.rows import Form, Mistake, Reading
 from keras_attn.data.reading.tables import (
     JsonTable,
     LinesTable,
@@ -97,6 +103,12 @@ class Overview:
     notes: tuple[str, ...] = ()
     rows: array = dataclasses.field(default_factory=lambda: array("Q"))
 
+    def of(self, reading: Reading) -> Self:
+        """Notes what a reading has found besides rows."""
+        self.skipped, self.mistakes = reading.skipped, reading.mistakes
+        self.notes = tuple(reading.notes)
+        return self
+
     def add(self, values: Sequence[Any]) -> None:
         """Counts a row."""
         for column, value in zip(self.columns, values, strict=True):
@@ -113,6 +125,13 @@ class Overview:
             "columns": {column.name: column.summary() for column in self.columns},
         }
 
+    def unknown_to(self, other: "Overview") -> dict[str, int]:
+        """How often the last column has each value that the last one of other data lacks."""
+        values, known = self.columns[-1].values, other.columns[-1].values
+        if values is None or known is None:
+            return {}  # too many to be labels
+        return {value: count for value, count in values.most_common() if value not in known}
+
     def common_with(self, other: "Overview") -> int:
         """Number of rows whose first column occurs in that of other data."""
         keys = np.asarray(self.columns[0].keys)
@@ -120,7 +139,11 @@ class Overview:
 
 
 def overview(
-    paths: Sequence[str], form: Form, roles: Sequence[str] = (), optional: Sequence[str] = ()
+    paths: Sequence[str],
+    form: Form,
+    roles: Sequence[str] = (),
+    optional: Sequence[str] = (),
+    mistake: Mistake = lambda *parts: None,
 ) -> Overview:
     """Reads files and counts what they hold; malformed rows are counted, not refused.
 
@@ -129,6 +152,7 @@ def overview(
         form: How they are read.
         roles: The parts of an example; by default all columns are read.
         optional: Parts that a table may lack.
+        mistake: Describes what is wrong with the parts of an example, or returns `None`.
 
     Raises:
         UserError: A file is missing, unreadable, empty or damaged, or it is not clear which columns
@@ -138,37 +162,26 @@ def overview(
     form = dataclasses.replace(form, skip_bad_lines=True)
     reading = Reading(joined_names(files), form)
     if are_aligned(paths, files):
-        names = (*roles,) if len(roles) == 2 else ("source", "target")
-        pairs = read_pairs(
-            paths,
-            skip_bad_lines=True,
-            encoding=form.encoding,
-            roles=(names[0], names[1]),
-            separator=form.separator,
-        )
-        found = Overview(pairs.name, [Column(name) for name in names], pairs.skipped)
-        for row in zip(pairs.sources, pairs.targets, strict=True):
-            found.add(row)
-        return found
-    if roles:
+        parts = tuple(roles) if len(roles) == 2 else ("source", "target")
+        rows = aligned_rows(files, form, mistake, parts[1])
+    elif roles:
         plain: type[Table] = LinesTable if len(roles) == 1 else TabSeparatedTable
         table = open_table(files[0], plain, form.encoding, skip_bad_lines=True)
         parts, _ = select(table, roles, form.columns, optional)
-        rows = reading.tables(files, parts, plain=plain)
-        found = Overview(reading.name, [Column(name) for name in parts])
-        for row in reading.good(rows):
-            found.add(row)
-        found.skipped, found.mistakes = reading.skipped, reading.mistakes
-        found.notes = tuple(reading.notes)
-        return found
-    return _all_columns(files, reading)
+        rows = reading.tables(files, parts, plain=plain, mistake=mistake)
+    else:
+        return _all_columns(files, reading)
+    found = Overview(reading.name, [Column(name) for name in parts])
+    for row in reading.good(rows):
+        found.add(row)
+    return found.of(reading)
 
 
 def _all_columns(files: Sequence[str], reading: Reading) -> Overview:
     found, form = None, reading.form
     for file in files:
         table = open_table(file, TabSeparatedTable, form.encoding, skip_bad_lines=True)
-        names, records = _records(table)
+        names, records = _records(table, reading.notes)
         found = found or Overview(joined_names(files), [Column(name) for name in names])
         before = [column.name for column in found.columns]
         require(
@@ -192,20 +205,30 @@ def _all_columns(files: Sequence[str], reading: Reading) -> Overview:
         raise UserError("Data are read from at least one file.")
     if not found.rows:
         reading.refuse_nothing()
-    found.skipped, found.mistakes = reading.skipped, reading.mistakes
-    return found
+    return found.of(reading)
 
 
-def _records(table: Table) -> tuple[list[str], Iterator[Record]]:
+def _records(table: Table, notes: list[str]) -> tuple[list[str], Iterator[Record]]:
     """Names of all columns of a table, and its rows."""
     if table.names is not None:
+        for name in table.names:
+            require_single(table, name, table.names)
         # An object may lack what others have; Parquet reads the columns that are named.
         return table.names, table.records([] if isinstance(table, JsonTable) else table.names)
     width = table.width if table.first is None else len(table.first)
     records = table.records(range(width))
-    if has_header(table):
+    is_header = has_header(table)
+    if not is_header and looks_like_names(table):
+        is_header = True
+        notes.append(f"{table.path}: the first line is taken for names of columns.")
+    if is_header:
         next(records)
-        return [cell.strip() for cell in table.first or ()], records
+        names = [cell.strip() for cell in table.first or ()]
+        numbered = enumerate(names, 1)
+        return [
+            name if names.count(name) == 1 else f"{name} (column {number})"
+            for number, name in numbered
+        ], records
     return [str(number) for number in range(1, width + 1)], records
 
 
@@ -220,6 +243,20 @@ def _text(value: Any) -> str:
 def _key(text: str) -> int:
     data = text.encode(errors="replace")
     return zlib.crc32(data) << 32 | zlib.adler32(data)
+
+
+def alike(labels: Iterable[str]) -> list[list[str]]:
+    """Groups of labels that differ by case, white space or forms of Unicode alone.
+
+    Examples:
+        >>> alike(["pos", "Pos", "neg"])
+        [['pos', 'Pos']]
+    """
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        plain = unicodedata.normalize("NFKC", label).casefold()
+        groups.setdefault("".join(plain.split()), []).append(label)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def lengths_summary(lengths: Sequence[int] | np.ndarray) -> dict[str, Any]:

@@ -148,10 +148,11 @@ def read_tagged_texts(
         ['B-PER O', 'B-LOC']
     """
     roles = ("text", "tags")
-    return read_pairs(paths, skip_bad_lines, _mistake, columns, encoding, roles, cache=cache)
+    return read_pairs(paths, skip_bad_lines, wrong_tags, columns, encoding, roles, cache=cache)
 
 
-def _mistake(text: str, tags: str) -> str | None:
+def wrong_tags(text: str, tags: str) -> str | None:
+    """What is wrong with the tags of a text, or `None`."""
     expected, found = len(split_words(text)), len(split_words(tags))
     if expected == found:
         return None

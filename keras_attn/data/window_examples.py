@@ -202,10 +202,13 @@ class WindowExamples(Examples):
         keep = _usable(windows)
         if not keep.any():
             longest = int((part.ends - part.begins).max(initial=0))
+            why = f"the longest part has {longest} steps to forecast"
+            if len(keep):
+                why = f"all of {len(keep):,} have a constant context or no target"
+            hint = " Set a smaller `data.horizon`." if horizon > 1 and not len(keep) else ""
             raise UserError(
-                f"{part.name}: no window of {least} steps and a horizon of {horizon} is left. The "
-                f"longest part has {longest} steps to forecast, and {(~keep).sum():,} windows have "
-                "a constant context or no target. Set a smaller `data.horizon`."
+                f"{part.name}: no window of {least} steps and a horizon of {horizon} is left: "
+                f"{why}.{hint}"
             )
         windows = windows.select(keep)
         return cls(

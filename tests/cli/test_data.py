@@ -58,18 +58,27 @@ def test_as_a_preset_reads_it(keras_attn, reviews, tmp_path):
     assert "2 of 2 rows of test have a text of train." in output
 
 
+TAGGING = ["--task", "token_classification"]
+LABELS = ["--task", "classification"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "arguments", "line"),
     [
         ("a.csv", "text,label\na,1\nb\nc,2\n", [], "a.csv, line 3: expected 2 fields as in the"),
         ("a.conll", "Anna B-PER\nsings O\n\n", [], "1 rows"),
-        ("a.conll", "Anna B-PER\nsings O\n\n", ["--task", "token_classification"], "tags: 1 diff"),
+        ("a.conll", "Anna B-PER\nsings O\n\n", TAGGING, "tags: 1 diff"),
         ("a.txt", "one two\n\nthree\n", ["--task", "causal_lm"], "2 rows"),
         ("a.jsonl", '{"a": 1, "b": null}\n', [], "b: 1 different, 1 empty"),
         ("a.tsv", "a\tb\nc\td\n", [], "2: 2 different"),
         ("a.tsv", "source\ttarget\nc\td\n", [], "source: 1 different"),
         ("a.tsv", "a\tb\nc\td\te\nf\tg\n", [], "2 rows, 1 malformed"),
         ("a.jsonl", '{"a": 1}\n{"a": 2, "b": 3}\n', [], "b: 2 different, 1 empty"),
+        ("a.tsv", "a b\tO O\nc d\tO\n", TAGGING, "line 2, column 5: expected a tag for each of 2"),
+        ("a.tsv", "Satz\tWert\n" + 10 * "x\t1\n", [], "first line is taken for names of columns"),
+        ("a.csv", "text,label,label\na,1,2\n", [], "label (column 3): 1 different"),
+        ("a.csv", "text,label\na,yes\nb,Yes\n", LABELS, "Labels that look alike: 'yes', 'Yes'."),
+        ("a.csv", "text,label\na,1;2\n", [*LABELS, "--label-separator", ";"], "such as '1, 2'"),
     ],
 )
 def test_forms(keras_attn, tmp_path, name, content, arguments, line):
@@ -82,7 +91,7 @@ def test_forms(keras_attn, tmp_path, name, content, arguments, line):
     [
         (b"text,label\n", "there is no example"),
         (b"text,label\na\nb\n", "all 2 lines are malformed. The first one: .*line 2: expected 2"),
-        (b"text,label\rgood,1\rbad,0\r", r"a carriage return \(CR\) outside of quotes"),
+        (b"text,label\rgood,1\rbad,0\r", r"a carriage return \(CR\) outside quotes"),
         ("text,label\ncaf\u00e9,1\n".encode("latin-1"), "a character that cannot be decoded"),
     ],
 )
@@ -96,3 +105,19 @@ def test_files_of_other_columns_are_refused(keras_attn, tmp_path):
         (tmp_path / name).write_text(content)
     error = keras_attn.refusal("data", tmp_path / "a.csv", tmp_path / "b.csv")
     assert "b.csv has other columns than" in error
+
+
+def test_what_two_files_do_not_share(keras_attn, tmp_path):
+    for name, content in (("a.tsv", "x\t1\ny\t2\n"), ("b.tsv", "z\t2\nx\t3\nw\t3\n")):
+        (tmp_path / name).write_text(content)
+    output = keras_attn.output("data", tmp_path / "a.tsv", "--test", tmp_path / "b.tsv", *LABELS)
+    assert (
+        "1 of 3 rows of test have a text of train.\nLabels of test that train lacks: '3' 2"
+        in output
+    )
+    for name, content in (("a.de", "x\n\n"), ("a.en", "y\nz\n")):
+        (tmp_path / name).write_text(content)
+    output = keras_attn.output("data", tmp_path / "a.de", tmp_path / "a.en")
+    assert "a.de, line 2, column 1: expected a text, found an empty line" in output
+    error = keras_attn.refusal("data", tmp_path / "a.tsv", "--label-separator", ",")
+    assert "set --task multi_label_classification or regression" in error

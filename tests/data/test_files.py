@@ -39,7 +39,7 @@ def test_aligned(tmp_path):
         (b"a\r\tb\rc\n", [("a\r", "b\rc")]),
         (b" a \t b \n", [(" a ", " b ")]),
         ('"a\t"b\n', [('"a', '"b')]),
-        ("a\0\t日本語\n", [("a\0", "日本語")]),
+        ("a\1\t日本語\n", [("a\1", "日本語")]),
         (
             "a\u2028b\x0bc\x0cd\x1ce\x1df\x1eg\x85h\u2029i\tz\u2028\n",
             [("a\u2028b\x0bc\x0cd\x1ce\x1df\x1eg\x85h\u2029i", "z\u2028")],
@@ -69,6 +69,7 @@ BAD_LINES = [
     (b"  \tb\n", "line 1, column 1", r"found an empty source in '  \tb'"),
     (b"a\tb\r\nabc\t\r\n", "line 2, column 5", r"found an empty target in 'abc\t'"),
     (b"abc\t \xe2\x80\xa8\n", "line 1, column 5", r"found an empty target in 'abc\t \u2028'"),
+    (b"ab\tc\0d\n", "line 1, column 4", r"found a NUL character in 'ab\tc\x00d'"),
     (b"x" * 47 + b"\n", "line 1, column 48", f"found no tab in '{'x' * 40}…'"),
 ]
 

@@ -98,6 +98,8 @@ def test_forms(name, packed, tmp_path):
         ("a.tsv", b"a\tb\tc\nd\te\tf\n", "3 1", [("c", "a"), ("f", "d")]),
         ("a.tsv", b"n\tr\ts\n1\tx\t5\n", "r s", [("x", "5")]),
         ("a.csv", b"Titel,Urteil\nx,5\n", "Titel Urteil", [("x", "5")]),
+        ("a.csv", b"sep=|\na,b|c\nx|5\n", "1 2", [("a,b", "c"), ("x", "5")]),
+        ("a.csv", b"text,label\nx, 5 \n", "text label", [("x", "5")]),
         ("a.jsonl", b'{"r": "x", "s": 5, "t": null}\n', "r s", [("x", "5")]),
         ("a.jsonl", b'{"r": ["x", "y"], "s": true}\n', "r s", [("x y", "True")]),
     ],
@@ -120,8 +122,23 @@ MISTAKES = [
         "of the columns 'a', 'text', 'b' is the lab",
     ),
     ("a.csv", b"text,label\nx,5,6\n", None, "line 2: expected 2 fields .* found 3 in 'x,5,6'"),
-    ("a.csv", b'text,label\n"x,5\n', None, "line 2: malformed CSV: unexpected end of data"),
-    ("a.csv", b'text,label\n"x"y,5\n', None, "line 2: malformed CSV: ',' expected after '\"'"),
+    ("a.csv", b'text,label\n"x,5\ny,4\n', None, "line 2: malformed CSV: .* no quote ends it"),
+    ("a.csv", b'text,label\n"x"y,5\n', None, "line 2: malformed CSV: text after the quote"),
+    ("a.csv", b"text\nx\n", None, "a column is needed for each of text, label; the first line has"),
+    ("a.csv", b"text,label,label\nx,5,4\n", None, "columns 2 and 3 are all called 'label'; give"),
+    ("a.csv", b"text,label,label\nx,5,4\n", "text label", "columns 2 and 3 are all called 'label'"),
+    ("a.csv", b"text,label\nx\0y,5\n", None, "line 2, column 1: expected a text, found a NUL"),
+    ("a.conll", b"Anna\nlives\n", None, "need 2 columns, for text and label. Received: columns=1"),
+    ("a.json", b'{"data": [{"text": "x", "label": 1}]}', None, "the rows are inside 'data'"),
+    (
+        "a.json",
+        b'{"text": ["x", "y"], "label": [1, 2]}',
+        None,
+        "found the columns 'text', 'label' as",
+    ),
+    ("a.csv", b"<!DOCTYPE html>\n", None, "expected text, found a page of HTML"),
+    ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", None, "a pointer of Git LFS"),
+    ("a.tsv.gz", gzip.compress(b"x" * 257 + b"ustar"), None, "a TAR archive: unpack it"),
     (
         "a.csv",
         b'text,label\n"a\n\nb",5\n,4\n',
@@ -141,7 +158,12 @@ MISTAKES = [
     ("a.tsv", b"a\tb\tc\n", "1 4", "a.tsv has 3 columns. Received: column=4"),
     ("a.tsv", b"a\tb\tc\nd\n", "1 2", "line 2, column 2: expected 2 tabs as in the first line, fo"),
     ("a.jsonl", b'{"text": "x", "label": 1}\n{"text": "x"}\n', None, "line 2: expected the column"),
-    ("a.jsonl", b'{"text": "x", "label": {}}\n', None, "line 1, column 'label': .* found a dict"),
+    (
+        "a.jsonl",
+        b'{"text": "x", "label": {}}\n',
+        None,
+        "line 1, column 'label': .* found an object",
+    ),
     ("a.jsonl", b'{"text": "x", "label": null}\n', None, "line 1, column 'label': .* an empty la"),
     ("a.jsonl", b'{"text": "x", "label": NaN}\n', None, "column 'label': .* found an empty label"),
     (
@@ -250,6 +272,29 @@ def test_malformed_rows_are_counted(tmp_path):
     path.write_bytes(b'{"text": "\xff", "label": 1}\n{"text": 1}\n[]\n{"text": 1, "label": 2}\n')
     pairs = read_pairs(path, skip_bad_lines=True, roles=ROLES)
     assert (rows_of(pairs), pairs.skipped) == ([("1", "2")], 3)
+
+
+def test_rows_after_an_open_quote_are_kept(tmp_path):
+    lines = ["text,label", "a,1", '"b,2', "c,3", '"d\nd",4', '"e" e,5', "f,6"]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    pairs = read_pairs(tmp_path / "a.csv", skip_bad_lines=True, roles=ROLES)
+    assert rows_of(pairs) == [("a", "1"), ("c", "3"), ("d\nd", "4"), ("f", "6")]
+
+
+LABELS = [(f"text {number}", "pos" if number % 2 else "neg") for number in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("first", "is_noted"),
+    [(("Kommentar", "Urteil"), True), (("text 10", "pos"), False), (("text 10", "1"), False)],
+)
+def test_a_first_line_that_may_hold_names_is_noted(tmp_path, first, is_noted):
+    lines = ["\t".join(row) for row in [first, *LABELS]]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n")
+    pairs = read_pairs(tmp_path / "a.tsv", roles=ROLES)
+    assert len(pairs) == 11
+    hint = "set --columns text='Kommentar' label='Urteil'"
+    assert [hint in note for note in pairs.notes] == [True] * is_noted
 
 
 def test_words_in_columns(tmp_path):

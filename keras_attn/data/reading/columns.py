@@ -1,8 +1,10 @@
 """Columns of a table as the parts of an example."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from keras_attn.data.reading.several import number_in
 from keras_attn.data.reading.tables import ConllTable, Key, Table
 from keras_attn.validation import UserError, require, require_one_of
 
@@ -34,6 +36,8 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 _HEADER = {name for names in ROLES.values() for name in names}
 _SHOWN = 12
+_LOOKED_AT = 100  # rows that show whether the first one is an example
+_ENOUGH = 10
 
 
 class Selection(NamedTuple):
@@ -107,6 +111,7 @@ def _given(table: Table, keys: list[Key]) -> Selection:
         names = [key if isinstance(key, str) else str(key + 1) for key in keys]
         for name in names:
             _require_column(table, name, table.names)
+            require_single(table, name, table.names)
         return Selection(tuple(names))
     if table.first is None:  # sentences
         require(
@@ -126,6 +131,7 @@ def _given(table: Table, keys: list[Key]) -> Selection:
     for key in keys:
         if isinstance(key, str):
             _require_column(table, key, names)
+            require_single(table, key, names)
         indices.append(names.index(key) if isinstance(key, str) else key)
     return Selection(tuple(indices), True, len(names))
 
@@ -134,14 +140,25 @@ def _found(
     table: Table, roles: tuple[str, ...], optional: tuple[str, ...]
 ) -> tuple[tuple[str, ...], Selection]:
     if isinstance(table, ConllTable):
-        return roles, Selection(table.usual_columns)
+        require(
+            table.width >= len(roles),
+            f"{table.path}: the words of its sentences need {len(roles)} columns, for "
+            f"{' and '.join(roles)}.",
+            columns=table.width,
+        )
+        return roles, Selection(table.usual_columns[: len(roles)])
     if table.names is not None:
         return _by_names(table, table.names, roles, optional, False)
     names = [cell.strip() for cell in table.first or ()]
     usual = [any(name.casefold() in ROLES[role] for name in names) for role in roles]
     if all(usual) and (table.expects_header or all(map(_is_header, names))):
         return _by_names(table, names, roles, optional, True)
-    if table.expects_header and len(names) >= len(roles):
+    if table.expects_header and len(names) < len(roles):
+        raise UserError(
+            f"{table.path}: a column is needed for each of {', '.join(roles)}; the first line has "
+            f"{_listed(names)}."
+        )
+    if table.expects_header:
         by_name = " ".join(f"{role}=NAME" for role in roles)
         by_number = " ".join(f"{role}={number}" for number, role in enumerate(roles, 1))
         raise UserError(
@@ -155,7 +172,12 @@ def _found(
             f"(--columns {roles[0]}=1)."
         )
     found = roles + optional[: max(len(names) - len(roles), 0)]
-    return found, Selection(tuple(range(len(found))), False, len(found))
+    note = ""
+    if looks_like_names(table):
+        options = " ".join(f"{role}={name!r}" for role, name in zip(found, names, strict=False))
+        note = f"the first line, {_listed(names)}, is read as an example; if it holds names of "
+        note += f"columns, set --columns {options}"
+    return found, Selection(tuple(range(len(found))), False, len(found), note)
 
 
 def has_header(table: Table) -> bool:
@@ -163,6 +185,23 @@ def has_header(table: Table) -> bool:
     names = [cell.strip() for cell in table.first or ()]
     known = [_is_header(name) for name in names]
     return bool(names) and (all(known) or (table.expects_header and sum(known) > 1))
+
+
+def looks_like_names(table: Table) -> bool:
+    """Whether a cell of the first row is alone in a column whose other values all recur.
+
+    Such a column holds labels, and the first cell is none. Names of columns are no numbers.
+    """
+    rows = table.sample(_LOOKED_AT)
+    if len(rows) < _ENOUGH or any(len(row) != len(rows[0]) for row in rows):
+        return False
+    if any(number_in(cell)[1] is None for cell in rows[0]):
+        return False
+    for first, *others in zip(*rows, strict=True):
+        counts = Counter(others)
+        if first not in counts and min(counts.values()) > 1:
+            return True
+    return False
 
 
 def columns_by_names(
@@ -202,6 +241,18 @@ def columns_by_names(
     return {role: chosen[role] for role in (*roles, *optional) if role in chosen}
 
 
+def require_single(table: Table, name: str, names: Sequence[str]) -> None:
+    """Raises if several columns have a name."""
+    places = [str(place) for place, one in enumerate(names, 1) if one == name]
+    if len(places) > 1:
+        hint = (
+            "rename all but one" if table.names is not None else "give numbers (--columns ROLE=N)"
+        )
+        raise UserError(
+            f"{table.path}: the columns {' and '.join(places)} are all called {name!r}; {hint}."
+        )
+
+
 def _by_names(
     table: Table,
     names: list[str],
@@ -210,6 +261,8 @@ def _by_names(
     has_header: bool,
 ) -> tuple[tuple[str, ...], Selection]:
     chosen = columns_by_names(table.path, names, roles, optional)
+    for index in chosen.values():
+        require_single(table, names[index], names)
     keys = tuple(index if has_header else names[index] for index in chosen.values())
     shown = ", ".join(f"{role}={names[index]}" for role, index in chosen.items())
     # That a column is what it is called needs no line.

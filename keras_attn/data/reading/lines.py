@@ -28,7 +28,11 @@ _OTHERS = {
     b"\xff\xd8\xff": "an image",
     b"\x89HDF": "HDF5",
     b"SQLite format 3": "a data base: save the table as CSV",
+    b"{\\rtf": "RTF: save it as plain text",
+    b"version https://git-lfs": "a pointer of Git LFS: fetch the file (git lfs pull)",
 }
+_WEB_PAGES = (b"<!doctype html", b"<html")
+_TAR = b"ustar", 257  # and its place in a TAR archive
 _SAMPLE_BYTES = 1 << 16
 _ENOUGH = 3  # bytes beyond ASCII to guess from
 # What files are found in; of encodings that differ in a few letters only the most frequent one.
@@ -97,8 +101,8 @@ def _utf8_chunks(path: str, encoding: str | None) -> Iterator[bytes]:
         yield from _reencoded(path, chunks, encoding)
         return
     first = next(chunks, b"")
-    for begin, kind in _OTHERS.items():
-        require(not first.startswith(begin), f"{path}: expected text, found {kind}.")
+    kind = _other_kind(first)
+    require(kind is None, f"{path}: expected text, found {kind}.")
     for mark, name in _MARKS:
         if first.startswith(mark):
             raise UserError(
@@ -113,6 +117,16 @@ def _utf8_chunks(path: str, encoding: str | None) -> Iterator[bytes]:
         )
     yield first.removeprefix(_UTF8_MARK)
     yield from chunks
+
+
+def _other_kind(first: bytes) -> str | None:
+    """What a file is that is no text, by its first bytes; `None` for text."""
+    if first[:64].lstrip().lower().startswith(_WEB_PAGES):
+        return "a page of HTML"
+    magic, place = _TAR
+    if first.startswith(magic, place):
+        return "a TAR archive: unpack it"
+    return next((kind for begin, kind in _OTHERS.items() if first.startswith(begin)), None)
 
 
 def _reencoded(path: str, chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:

@@ -33,7 +33,7 @@ def expanded(paths: Sequence[str | os.PathLike] | str | os.PathLike) -> list[str
 def _files_of(path: str) -> list[str]:
     if is_remote(path):
         return _remote_files(path)
-    require("\0" not in path, f"{path!r} is not a valid file name.")
+    require("\0" not in path and bool(path.strip()), f"{path!r} is not a valid file name.")
     if Path(path).is_dir():
         return _files_in(path)
     if any(mark in path for mark in _MARKS) and not os.path.lexists(path):

@@ -22,6 +22,7 @@ from keras_attn.data.stored_texts import stored_columns
 from keras_attn.validation import UserError
 
 _MISTAKES = 3  # malformed rows that are shown
+_KINDS = {dict: "an object", bytes: "bytes", list: "a list"}
 
 
 class Row(NamedTuple):
@@ -115,7 +116,12 @@ class Reading:
         )
 
     def columns(
-        self, rows: Iterable[Row], roles: Sequence[str], files: Sequence[str], cache: Cache | None
+        self,
+        rows: Iterable[Row],
+        roles: Sequence[str],
+        files: Sequence[str],
+        cache: Cache | None,
+        mistake: Mistake | None = None,
     ) -> Sequence[Sequence[str]]:
         """Reads the texts of well-formed rows.
 
@@ -124,6 +130,7 @@ class Reading:
             roles: The parts of an example.
             files: The files that the rows are read from.
             cache: Where the texts are kept; in memory if `None`, or if a file is a pipe.
+            mistake: What the rows were checked by.
 
         Returns:
             The texts of each part.
@@ -148,6 +155,7 @@ class Reading:
             "forms": [suffixes_of(file)[-1:] for file in files],
             "roles": list(roles),
             "reading": dataclasses.asdict(self.form),
+            "check": getattr(mistake, "__name__", None),
             "version": keras_attn.__version__,
         }
         stored, found = stored_columns(cache, key, good, len(roles), facts)
@@ -236,9 +244,13 @@ def _value(role: str, cell: Any, separator: str | None) -> tuple[Any, str | None
     elif isinstance(cell, bool | int | float):
         text = str(cell)
     else:
-        return None, f"a {type(cell).__name__}"
+        return None, _KINDS.get(type(cell), f"a {type(cell).__name__}")
     if is_empty(text):
         return None, f"an empty {role}"
+    if "\0" in text:
+        return None, "a NUL character"
+    if role == "label":
+        text = text.strip()
     return number_in(text) if role == "score" else (text, None)
 
 

@@ -1,5 +1,6 @@
 """Cells with several labels or numbers."""
 
+import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 from keras_attn.data.reading.lines import excerpt, is_empty
 from keras_attn.documents import parse_json
 from keras_attn.validation import UserError
+
+_LARGEST = 3.4e38  # of float32
+_LONGEST_LITERAL = 10_000
 
 Found = tuple[Any, str | None]
 """What a cell has, and what was found in its place if it is malformed."""
@@ -18,27 +22,41 @@ def is_missing(cell: Any) -> bool:
 
 
 def number_in(cell: Any) -> Found:
-    """Reads a cell with a finite number."""
+    """Reads a cell with a finite number, of the range of float32."""
+    is_plain = not isinstance(cell, bool) and "_" not in str(cell)
     try:
-        number = math.nan if isinstance(cell, bool) else float(cell)
+        number = float(cell) if is_plain else math.nan
     except (TypeError, ValueError):
         number = math.nan
-    return number, None if math.isfinite(number) else f"{excerpt(str(cell))} in place of a number"
+    if not math.isfinite(number):
+        return number, f"{excerpt(str(cell))} in place of a number"
+    too_large = abs(number) > _LARGEST
+    return number, f"{excerpt(str(cell))}, too large for float32" if too_large else None
 
 
 def listed(cell: Any) -> list | None:
-    """The values of a cell that is a list, or JSON of one; `None` for other cells."""
+    """The values of a cell that is a list, or JSON or Python of one; `None` for other cells."""
     if isinstance(cell, str) and cell.strip().startswith("["):
         try:
             cell = parse_json(cell, "a cell")
         except UserError:
-            return None
+            cell = _literal(cell.strip())
     return list(cell) if isinstance(cell, list | tuple) else None
+
+
+def _literal(cell: str) -> Any:
+    """What pandas wrote of a list into CSV, or else `None`."""
+    try:
+        return ast.literal_eval(cell) if len(cell) < _LONGEST_LITERAL else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def _labels(cell: Any, separator: str | None) -> Found | None:
     """Reads a list of labels, or a text with a separator; `None` for another cell."""
     labels = listed(cell)
+    if labels is not None and any(map(is_missing, labels)):
+        return None, "a missing value in place of a label"
     if labels is None and separator is not None and isinstance(cell, str):
         labels = [] if is_empty(cell) else [label.strip() for label in cell.split(separator)]
     if labels is None:
@@ -46,7 +64,7 @@ def _labels(cell: Any, separator: str | None) -> Found | None:
     wrong = [label for label in labels if not isinstance(label, str | int) or is_empty(str(label))]
     if wrong:
         return None, f"{excerpt(repr(wrong[0]))} in place of a label"
-    return tuple(dict.fromkeys(map(str, labels))), None
+    return tuple(dict.fromkeys(str(label).strip() for label in labels)), None
 
 
 def _numbers(cell: Any, separator: str | None) -> Found:

@@ -4,6 +4,7 @@ import abc
 import csv
 import itertools
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -20,6 +21,12 @@ Key = int | str
 _DELIMITERS = ",;\t|"
 _LOOKED_AT = 100  # rows that show whether fields are quoted, and what objects have
 _SHOWN = 8
+_CSV_ERRORS = {
+    "new-line character": "a carriage return (CR) outside quotes; lines must end with LF or CRLF",
+    "unexpected end of data": "a quote begins a field, and no quote ends it",
+    "expected after": "text after the quote that ends a field; a quote within quotes is doubled",
+    "field larger": "a field that is too long; perhaps no quote ends it",
+}
 _UNDECODABLE = "found a character that cannot be decoded"
 
 
@@ -55,6 +62,11 @@ class Lines:
         self._seen += itertools.islice(self._rest, max(count - len(self._seen), 0))
         return self._seen[:count]
 
+    def drop(self) -> None:
+        """Leaves out the first line."""
+        self.peek(1)
+        del self._seen[0]
+
     def __iter__(self) -> Iterator[str]:
         return itertools.chain(self._seen, self._rest)
 
@@ -86,6 +98,10 @@ class Table(abc.ABC):
         self.path = path
         self._lines = lines
 
+    def sample(self, most: int) -> list[list[str]]:
+        """The first rows, at most some, if the first one may hold names; else nothing."""
+        return []
+
     @abc.abstractmethod
     def records(self, keys: Sequence[Key]) -> Iterator[Record]:
         """Yields the rows, the first one included.
@@ -105,6 +121,9 @@ class Table(abc.ABC):
 class DelimitedTable(Table):
     """CSV: fields in quotes may have line breaks, and an empty line between rows has no meaning.
 
+    After a row that a quote makes malformed, the next one begins on the next line. A first line
+    such as `sep=;` names the delimiter, as Excel writes it.
+
     Args:
         path: The file.
         lines: Its lines.
@@ -117,15 +136,24 @@ class DelimitedTable(Table):
     def __init__(self, path, lines, delimiter: str | None = None):
         super().__init__(path, lines)
         (start, *_) = lines.peek(1)
+        self._before = 0  # lines that are left out
+        if named := re.fullmatch('"?sep=(.)"?', start):
+            lines.drop()
+            self._before, delimiter = 1, named[1]
+            start = next(iter(lines.peek(1)), "")
         self._delimiter = delimiter or max(_DELIMITERS, key=lambda one: _count_fields(start, one))
         rows = self._rows()
         seen = list(itertools.islice(rows, 1))
         require(bool(seen), f"{path}: the file has no row.")
         self.first = list(seen[0].cells)
-        self._all = itertools.chain(seen, rows)
+        self._seen, self._rest = seen, rows
+
+    def sample(self, most):
+        self._seen += itertools.islice(self._rest, max(most - len(self._seen), 0))
+        return [record.cells for record in self._seen[:most] if record.mistake is None]
 
     def records(self, keys):
-        for record in self._all:
+        for record in itertools.chain(self._seen, self._rest):
             found, width = len(record.cells), len(self.first)
             if record.mistake is None and found != width:
                 mistake = f"expected {width} fields as in the first line, found {found} in "
@@ -135,30 +163,36 @@ class DelimitedTable(Table):
 
     def _rows(self) -> Iterator[Record]:
         csv.field_size_limit(LINE_BYTES.value)
-        undecodable: list[str] = []
+        lines = iter(self._lines)
+        row: list[str] = []  # the lines of the row that is read
+        again: list[str] = []  # lines to be read once more, the next one at the end
 
         def with_ends() -> Iterator[str]:
-            for line in self._lines:
-                if isinstance(line, BadLine):
-                    undecodable.append(line)
+            for line in itertools.chain(iter(lambda: again.pop() if again else None, None), lines):
+                row.append(line)
                 yield line + "\n"
 
-        reader = csv.reader(with_ends(), delimiter=self._delimiter, strict=True)
-        number = 0
+        def reader() -> Iterator[list[str]]:
+            return csv.reader(with_ends(), delimiter=self._delimiter, strict=True)
+
+        rows, number = reader(), self._before
         while True:
-            cells, mistake, begin = [], None, number + 1
+            row.clear()
+            cells, mistake = [], None
             try:
-                cells = next(reader)
+                cells = next(rows)
             except StopIteration:
                 return
             except csv.Error as error:
                 mistake = f"malformed CSV: {_explained(error)}"
-            number = reader.line_num
-            if undecodable:
+                again.extend(reversed(row[1:]))
+                del row[1:]
+                rows = reader()
+            if any(isinstance(line, BadLine) for line in row):
                 mistake = _UNDECODABLE
-                undecodable.clear()
             if cells or mistake:
-                yield Record(begin, cells, mistake)
+                yield Record(number + 1, cells, mistake)
+            number += len(row)
 
 
 class QuotedTabSeparatedTable(DelimitedTable):
@@ -176,6 +210,9 @@ class TabSeparatedTable(Table):
     def __init__(self, path, lines):
         super().__init__(path, lines)
         self.first = lines.peek(1)[0].split("\t")
+
+    def sample(self, most):
+        return [line.split("\t") for line in self._lines.peek(most)]
 
     def records(self, keys):
         for number, line in enumerate(self._lines, 1):
@@ -215,6 +252,8 @@ class JsonTable(Table):
         require(bool(seen), f"{path}: the file has no row.")
         # An object may lack what others have.
         self.names = [*dict.fromkeys(name for record in seen for name in record.cells)]
+        if len(seen) == 1:
+            _refuse_wrapped(path, seen[0].cells)
         if not self.names and seen[0].mistake is not None:
             raise UserError(f"{self.place(seen[0])}: {seen[0].mistake}.")
         self._all = itertools.chain(seen, rows)
@@ -237,8 +276,9 @@ class JsonTable(Table):
                     # Only an escape can be half of a surrogate pair.
                     yield _json_record(number, parse_json(line, ""), "\\u" in line)
                 except UserError as error:
-                    reason = str(error).removeprefix(": ")
-                    yield Record(number, {}, f"expected a JSON object: {reason}")
+                    yield Record(
+                        number, {}, f"expected a JSON object in each line: {_reason(error)}"
+                    )
 
     def _of_list(self) -> Iterator[Record]:
         self.unit = "row"
@@ -247,7 +287,13 @@ class JsonTable(Table):
             lines.append(line)
             length += len(line)
             FILE_BYTES.check(length, self.path)
-        content = parse_json("\n".join(lines), self.path)
+        try:
+            content = parse_json("\n".join(lines), "")
+        except UserError as error:
+            raise UserError(
+                f"{self.path}: expected one list of objects, or an object in each line: "
+                f"{_reason(error)}."
+            ) from None
         for number, one in enumerate(content, 1):
             yield _json_record(number, one, True)
 
@@ -386,9 +432,8 @@ def suffixes_of(path: str) -> list[str]:
 
 def _explained(error: csv.Error) -> str:
     """What a message of the CSV reader means."""
-    if "new-line character" in str(error):
-        return "a carriage return (CR) outside of quotes; lines must end with LF or CRLF"
-    return str(error)
+    found = (meaning for words, meaning in _CSV_ERRORS.items() if words in str(error))
+    return next(found, str(error))
 
 
 def _count_fields(line: str, delimiter: str) -> int:
@@ -409,6 +454,28 @@ def _is_quoted(lines: list[str]) -> bool:
 def _conll_cells(line: str) -> list[str]:
     # Cells of CoNLL-U may have spaces.
     return [cell.strip() for cell in line.split("\t")] if "\t" in line.strip() else line.split()
+
+
+def _reason(error: UserError) -> str:
+    """What is wrong with JSON, without the name of a file."""
+    return str(error).removeprefix(": ").removesuffix(".")
+
+
+def _refuse_wrapped(path: str, cells: dict[str, Any]) -> None:
+    """Raises if the only object of a file holds rows or columns, and is no row itself."""
+    for name, cell in cells.items():
+        if isinstance(cell, list) and cell and all(isinstance(one, dict) for one in cell):
+            raise UserError(
+                f"{path}: the rows are inside {name!r}; write them as a list of objects, or an "
+                "object a line."
+            )
+    lists = [len(cell) for cell in cells.values() if isinstance(cell, list)]
+    are_columns = len(lists) == len(cells) > 1 and len(set(lists)) == 1 < lists[0]
+    if are_columns and suffixes_of(path)[-1:] == [".json"]:
+        raise UserError(
+            f"{path}: expected rows, found the columns {', '.join(map(repr, cells))} as lists; "
+            "write a list of objects, or an object a line."
+        )
 
 
 def _json_record(number: int, found: Any, has_escapes: bool) -> Record:

@@ -11,6 +11,7 @@ import numpy as np
 from keras_attn.data import Examples
 from keras_attn.data.reading.columns import check_columns
 from keras_attn.data.reading.lines import check_encoding
+from keras_attn.data.reading.rows import Mistake
 from keras_attn.evaluation import get_metric
 from keras_attn.models import model_class
 from keras_attn.models.attention_override import attention_override
@@ -42,6 +43,9 @@ class TaskRun(abc.ABC):
     columns: ClassVar[tuple[str, ...]] = ("text",)
     """The parts of an example, which the columns of a table are."""
 
+    mistake: ClassVar[Mistake] = staticmethod(lambda *parts: None)
+    """Describes what is wrong with the parts of an example, or returns `None`."""
+
     optional_columns: ClassVar[tuple[str, ...]] = ()
     """Parts that test data may have."""
 
@@ -68,6 +72,7 @@ class TaskRun(abc.ABC):
 
     has_several: ClassVar[bool] = False
     """Whether a text may have several labels or numbers, which `data.label_separator` is for."""
+
     of_series: ClassVar[bool] = False
     """Whether the data are series of numbers, and the task has the settings of these."""
 

@@ -9,6 +9,7 @@ import numpy as np
 from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.data.files import has_label_lists
 from keras_attn.data.labelled_examples import class_numbers
+from keras_attn.data.overview import alike
 from keras_attn.data.reading.several import number_in
 from keras_attn.evaluation import LABELS, LabelCounts
 from keras_attn.tasks import (
@@ -117,6 +118,8 @@ class ClassificationRun(HeadRun):
         if rare:
             names = ", ".join(map(repr, rare[:_SHOWN])) + (" …" if len(rare) > _SHOWN else "")
             lines.append(f"   warning: {len(rare):,} labels occur only once: {names}")
+        for group in alike(label for label, _ in counts):
+            lines.append(f"   warning: labels that look alike: {', '.join(map(ascii, group))}")
         if self.task_class is ClassificationTask:
             lines += _hints([label for label, _ in counts])
         return lines

@@ -7,19 +7,29 @@ import numpy as np
 
 from keras_attn.data import Pairs
 from keras_attn.data.labelled_examples import label_rows
+from keras_attn.data.reading.lines import excerpt
 from keras_attn.evaluation.label_sets import LABEL_SETS, LabelSetCounts, best_thresholds
 from keras_attn.tasks import MultiLabelClassificationTask
 from keras_attn.tasks.measuring import label_set_scores, label_sets_of
 from keras_attn.training.reporting.errors import Baseline, Judged, calibration
 from keras_attn.training.run_texts import hold_out_pairs
 from keras_attn.training.task_runs.classification import ClassificationRun
-from keras_attn.validation import require
+
+
+def _wrong_labels(text: str, labels: tuple | str) -> str | None:
+    if isinstance(labels, tuple):
+        return None
+    return (
+        "expected labels as a list, or with what `data.label_separator` (--label-separator) names "
+        f"between them, found {excerpt(labels)}"
+    )
 
 
 class MultiLabelClassificationRun(ClassificationRun):
     """Trains an encoder and a head on texts with any number of labels, tuples in the pairs."""
 
     task_class = MultiLabelClassificationTask
+    mistake = staticmethod(_wrong_labels)
     has_several = True
     known_data: ClassVar = {}
     known_metrics = tuple(LABEL_SETS)
@@ -31,16 +41,6 @@ class MultiLabelClassificationRun(ClassificationRun):
 
     def recognized(self, data):
         return self.name
-
-    def read_files(self, paths, data):
-        pairs = super().read_files(paths, data)
-        row = next((row for row, one in enumerate(pairs.targets) if isinstance(one, str)), None)
-        require(
-            row is None,
-            f"{pairs.name}: labels must be lists, or have `data.label_separator` between them.",
-            label=pairs.targets[row or 0],
-        )
-        return pairs
 
     def default_metrics(self, data):
         return ["micro_f1", "macro_f1", "exact_match"]

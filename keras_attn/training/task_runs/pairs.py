@@ -56,8 +56,8 @@ class PairsRun(TaskRun):
     def read_files(self, paths: list[str], data: DataSettings) -> Pairs:
         """Reads tables, or a source and a target file."""
         options = {"columns": data.columns, "encoding": data.encoding, "roles": self.columns}
-        options["separator"] = data.label_separator
-        return reported(read_pairs(paths, data.skip_bad_lines, cache=data.kept_in, **options))
+        options |= {"separator": data.label_separator, "cache": data.kept_in}
+        return reported(read_pairs(paths, data.skip_bad_lines, self.mistake, **options))
 
     def check_test(self, settings, texts, task):
         super().check_test(settings, texts, task)

@@ -3,14 +3,15 @@
 from collections import Counter
 from typing import ClassVar
 
-from keras_attn.data import TaggedExamples, read_tagged_texts
+from keras_attn.data import TaggedExamples
+from keras_attn.data.tagged_examples import wrong_tags
 from keras_attn.evaluation import TAGGING
 from keras_attn.models import TokenClassifier
 from keras_attn.tasks import TokenClassificationTask
 from keras_attn.tasks.measuring import tag_scores
 from keras_attn.tokenizers import split_words
 from keras_attn.training.reporting.errors import Baseline, Judged, confusion
-from keras_attn.training.run_texts import hold_out_pairs, reported
+from keras_attn.training.run_texts import hold_out_pairs
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS
@@ -21,6 +22,7 @@ class TokenClassificationRun(ClassificationRun):
 
     task_class = TokenClassificationTask
     columns = ("text", "tags")
+    mistake = staticmethod(wrong_tags)
     items = "texts"
     head_class = TokenClassifier
     model_settings = ()
@@ -39,10 +41,6 @@ class TokenClassificationRun(ClassificationRun):
 
     def recognized(self, data):
         return self.name
-
-    def read_files(self, paths, data):
-        how = (data.skip_bad_lines, data.columns, data.encoding, data.kept_in)
-        return reported(read_tagged_texts(paths, *how))
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         # A rare tag may be in the held-out texts alone: it is never predicted, and counts as wrong.

@@ -26,6 +26,7 @@ FORMS = {
     "x.jsonl": ("\n".join(map(json.dumps, ROWS)), None),
     "x.csv": ('text,label\none,"a,b c"\ntwo,\nthree,a\n', ","),
     "of lists.csv": ('text,label\none,"[""a"", ""b c""]"\ntwo,[]\nthree,"[""a""]"\n', None),
+    "of Python.csv": ("text,label\none,\"['a', 'b c']\"\ntwo,[]\nthree,['a']\n", None),
     "x.tsv": ("one\ta | b c\ntwo\t\nthree\ta\n", "|"),
 }
 
@@ -54,6 +55,9 @@ def test_two_aligned_files(tmp_path):
         ("one\tx\n", "number", "line 1, column 5: expected .*, found 'x' in place of a number"),
         ("one\t\n", "number", "found no number"),
         ("one\tnan\n", "number", "found 'nan' in place of a number"),
+        ("one\t1_000\n", "number", "found '1_000' in place of a number"),
+        ("one\t1e39\n", "number", "found '1e39', too large for float32"),
+        ('one\t["a", null]\n', "label", "found a missing value in place of a label"),
         ('one\t["a", ""]\n', "label", "found \"''\" in place of a label"),
     ],
 )
@@ -195,7 +199,9 @@ def test_mistakes(labels, tmp_path, capsys):
     one = written(tmp_path / "one.tsv", ["a\tx", "b\ty", "c\tx", "d\ty"])
     command = ["train", "--preset", "encoder_tiny", "--out", tmp_path / "run", "--data", one]
     several = [*command, "--task", "multi_label_classification"]
-    assert "must be lists, or have `data.label_separator`" in made.refusal(capsys, *several)
+    assert "expected labels as a list, or with what `data.label_separator`" in made.refusal(
+        capsys, *several
+    )
     for option, value, message in (
         ("--label-separator", "|", "has no `data.label_separator`"),
         ("--set", "training.thresholds=f1", "has no `training.thresholds`"),
