@@ -119,7 +119,7 @@ def padding_share(examples: Examples, plan: EpochPlan) -> dict[str, float]:
     """
     planned = (plan.shapes[:, :1] * plan.shapes[:, 1:]).sum(axis=0)
     lengths = examples.lengths
-    real = sum(lengths[rows].sum(axis=0) for rows in plan)
+    real = lengths[np.concatenate(plan.batches)].sum(axis=0)
     shares = dict(zip(examples.sides, (1 - real / planned).tolist(), strict=True))
     return shares | {"total": float(1 - real.sum() / planned.sum())}
 
@@ -191,7 +191,8 @@ def _sorted_rows(lengths: np.ndarray, shuffle: np.random.Generator | None) -> np
 
 def _serpentine(lengths: np.ndarray, ties: np.ndarray) -> np.ndarray:
     direction = np.where(lengths[:, -1:] % 2 == 0, 1, -1)
-    order = np.argsort(ties)
+    order = np.empty(len(ties), np.int64)
+    order[ties] = np.arange(len(ties))
     for key in (*(lengths[:, :-1] * direction).T, lengths[:, -1]):
         key = key - key.min(initial=0)
         if key.max(initial=0) < 1 << 16:

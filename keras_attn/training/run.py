@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from keras_attn.training.loop.plans import EpochPlans
 from keras_attn.training.loop.trainer import Trainer
 from keras_attn.training.measuring import choose_thresholds, judge_validation, measure_test
 from keras_attn.training.prepared import PreparedRun, RunData, prepare, read_data
@@ -27,6 +28,7 @@ from keras_attn.training.reporting.run_folder import (
 from keras_attn.training.resolving import settings_of_run
 from keras_attn.training.run_settings import RUN_FILE, RunSettings
 from keras_attn.training.task_runs import TASK_RUNS
+from keras_attn.training.workers.strategy import strategy_of
 from keras_attn.training.workers.workers import Workers, joined_workers
 
 
@@ -72,15 +74,17 @@ def train(
         data = read_data(settings, tokenizers, workers.scope, ready, cache=out / CACHE_FOLDER)
         workers.require_equal("training data", data.examples.checksum)
         prepared = prepare(data, workers.scope)
+        training, strategy = prepared.settings.training, strategy_of(prepared.task.backbone)
+        plans = EpochPlans(prepared.examples, training, strategy)
         if workers.is_chief:
-            _describe(data, prepared)
+            _describe(data, prepared, plans)
             write_held_out(out, _held_out_inputs(prepared))
         run_file = RunFile(out, prepared.settings, is_resumed)
         callbacks = [*([run_file] if workers.is_chief else []), *callbacks]
-        trainer = Trainer(prepared.task, prepared.settings.training, out, callbacks)
-        trainer.fit(prepared.examples, prepared.validation, is_resumed)
+        trainer = Trainer(prepared.task, training, out, callbacks)
+        trainer.fit(prepared.examples, prepared.validation, is_resumed, plans)
         run_file.require_true(workers)
-        if workers.is_chief and prepared.settings.training.thresholds is not None:
+        if workers.is_chief and training.thresholds is not None:
             choose_thresholds(out, prepared)
         return _measure(out, prepared, workers, reports)
 
@@ -105,10 +109,11 @@ def _open(out: Path, settings: RunSettings, is_resumed: bool, workers: Workers) 
         settings.write(out / RUN_FILE)
 
 
-def _describe(data: RunData, prepared: PreparedRun) -> None:
+def _describe(data: RunData, prepared: PreparedRun, plans: EpochPlans) -> None:
     """Prints what is trained, and what readers of the test metrics need to know."""
     task = prepared.task
-    describe_run(prepared.settings, data.texts, prepared.examples, task)
+    plan, padding = plans.of(0)
+    describe_run(prepared.settings, data.texts, prepared.examples, len(plan), padding, task)
     describe_rules(data.applied_rules)
     for line in TASK_RUNS[prepared.settings.task].described(data.texts["train"]):
         print(line, flush=True)

@@ -22,7 +22,7 @@ from keras_attn.data.stored_texts import stored_columns
 from keras_attn.validation import UserError
 
 _MISTAKES = 3  # malformed rows that are shown
-_KINDS = {dict: "an object", bytes: "bytes", list: "a list"}
+_KINDS: dict[type, str] = {dict: "an object", bytes: "bytes", list: "a list"}
 
 
 class Row(NamedTuple):

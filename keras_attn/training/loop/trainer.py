@@ -12,7 +12,7 @@ import keras
 import tensorflow as tf
 from rich.console import Console
 
-from keras_attn.data import EpochPlan, Examples, padding_share, plan_epoch
+from keras_attn.data import Examples
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.training.loop.checkpoints import (
     Checkpoints,
@@ -27,6 +27,7 @@ from keras_attn.training.loop.ending import (
 )
 from keras_attn.training.loop.freezing import frozen
 from keras_attn.training.loop.optimizer import averaged_weights, make_optimizer
+from keras_attn.training.loop.plans import EpochPlans
 from keras_attn.training.loop.restoring import newest_checkpoint, restored_state, resuming_line
 from keras_attn.training.loop.run_weights import RunWeights, TrainingResult
 from keras_attn.training.loop.schedules import planned, schedule_of
@@ -50,7 +51,6 @@ from keras_attn.training.workers.strategy import (
     check_strategy,
     compiles_whole_updates,
     distributed_batches,
-    resolve_jit,
     strategy_of,
 )
 from keras_attn.training.workers.workers import Workers
@@ -120,6 +120,7 @@ class Trainer:
         train_examples: Examples,
         validation: ValidationSet | Callable[[], dict[str, float]] | None = None,
         resume: bool = False,
+        plans: EpochPlans | None = None,
     ) -> TrainingResult:
         """Trains until the settings end the run, and writes the task folder.
 
@@ -129,6 +130,7 @@ class Trainer:
                 returns values by name; `None` for no validation, which keeps the last weights.
             resume: Continue from the last checkpoint in the run folder, or from the beginning if
                 there is none.
+            plans: The plans of the epochs of these examples, if some were made before.
 
         Returns:
             The result. The backbone then has the weights that were kept.
@@ -153,7 +155,8 @@ class Trainer:
         with freezing as frozen_line, run_folder as folder, SignalWatch() as signals:
             if frozen_line:
                 self._say(frozen_line)
-            self._begin(folder, signals, train_examples, validation, resume)
+            plans = plans or EpochPlans(train_examples, self.settings, self._strategy)
+            self._begin(folder, signals, plans, validation, resume)
             try:
                 self._train()
                 return self._finish()
@@ -169,17 +172,15 @@ class Trainer:
         self,
         folder: RunFolder,
         signals: SignalWatch,
-        examples: Examples,
+        plans: EpochPlans,
         validation: ValidationSet | Callable | None,
         resume: bool,
     ) -> None:
         """Makes the parts of a run, at its beginning or at its last checkpoint."""
         settings, model, workers = self.settings, self._model, self._workers
-        self._examples, self._signals = examples, signals
-        self._planned: tuple[int, EpochPlan] | None = None
+        self._examples, self._plans, self._signals = plans.examples, plans, signals
         whole_updates = compiles_whole_updates(self._strategy)
-        self._static_shapes = whole_updates or resolve_jit(settings.jit) == "on"
-        total_steps = settings.total_steps(len(self._plan(0)))
+        total_steps = settings.total_steps(len(plans.of(0)[0]))
         schedule = self._given_schedule or schedule_of(
             settings, total_steps, getattr(model, "hidden_dim", None), self._say
         )
@@ -194,7 +195,7 @@ class Trainer:
             *(model, self._optimizer, self._strategy, self._loss),
             settings.label_smoothing,
             settings.batch_tokens,
-            jit=self._static_shapes and not whole_updates,
+            jit=plans.static_shapes and not whole_updates,
             cpu_shards=max(settings.cpu_shards, 1),
             whole_updates=whole_updates,
             accumulate=settings.accumulate_steps > 1,
@@ -207,7 +208,7 @@ class Trainer:
         if resume:
             self._restore(folder, checkpoints)
         self._confirms = self._state.settings == settings.to_dict()
-        self._state.settings, self._state.data = settings.to_dict(), examples.checksum
+        self._state.settings, self._state.data = settings.to_dict(), self._examples.checksum
         self._first = (self._state.step, self._state.validated_step)
         self._validator = None
         if validation is not None:
@@ -234,15 +235,6 @@ class Trainer:
         self._last_look = time.monotonic()
         self._padding_share = 0.0
 
-    def _plan(self, epoch: int) -> EpochPlan:
-        """The batches of an epoch; the last ones are kept."""
-        if self._planned is None or self._planned[0] != epoch:
-            settings = self.settings
-            numbers = settings.batch_tokens, settings.seed, epoch
-            plan = plan_epoch(self._examples, *numbers, static_shapes=self._static_shapes)
-            self._planned = epoch, plan
-        return self._planned[1]
-
     def _restore(self, folder: RunFolder, checkpoints: Checkpoints) -> None:
         found = newest_checkpoint(folder, checkpoints, self._workers)
         if found is None:
@@ -267,8 +259,7 @@ class Trainer:
 
     def _epoch(self) -> None:
         state, count = self._state, self.settings.accumulate_steps
-        plan = self._plan(state.epoch)
-        self._padding_share = padding_share(self._examples, plan)["total"]
+        plan, self._padding_share = self._plans.of(state.epoch)
         self._callbacks.on_epoch_begin(state.epoch)
         examples = self._examples.of_epoch(state.epoch)
         batches = distributed_batches(self._strategy, examples, plan, skip=state.batch)

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_attn.data import Examples, padding_share, plan_epoch
+from keras_attn.data import Examples
 from keras_attn.tasks import LabelTask, Task
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.settings import TrainingSettings
@@ -20,7 +20,12 @@ def count_parameters(weights: Sequence[keras.Variable]) -> int:
 
 
 def describe_run(
-    settings: RunSettings, texts: Mapping[str, Any], examples: Examples, task: Task
+    settings: RunSettings,
+    texts: Mapping[str, Any],
+    examples: Examples,
+    batches: int,
+    padding: float,
+    task: Task,
 ) -> None:
     """Prints the texts, the batches and the model of a run.
 
@@ -28,6 +33,8 @@ def describe_run(
         settings: Its settings, complete.
         texts: Its texts by part.
         examples: Its training examples.
+        batches: Number of batches of an epoch.
+        padding: Fraction of their tokens that is padding.
         task: Its task.
     """
     for name, part in texts.items():
@@ -45,14 +52,9 @@ def describe_run(
             f" truncated: {examples.truncated:,} {examples.kind}s to their first "
             f"{settings.data.max_source_length} tokens"
         )
-    training = settings.training
-    plan = plan_epoch(
-        examples, training.batch_tokens, training.seed, 0, static_shapes=training.jit == "on"
-    )
-    share = padding_share(examples, plan)["total"]
-    padding = f", {share:.1%} of their tokens padding" if share else ""
-    print(f"   batches: {len(plan):,} an epoch{padding}")
-    print(f"  training: {_end_of(training, len(plan))}")
+    of_padding = f", {padding:.1%} of their tokens padding" if padding else ""
+    print(f"   batches: {batches:,} an epoch{of_padding}")
+    print(f"  training: {_end_of(settings.training, batches)}")
     sizes = " and ".join(
         f"{tokenizer.vocabulary_size:,} {role}" for role, tokenizer in task.tokenizers.items()
     )
