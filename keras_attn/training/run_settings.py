@@ -55,8 +55,9 @@ class DataSettings:
             one in twenty, at most 2,000. Of series the last steps of each, and as many before the
             test; by default a tenth, and at least the horizon.
         stratify: Whether each label is as frequent in the texts that are held out as in the rest.
-        decode_limit: Most validation sources that are decoded at each validation; all if `None`.
-            The choice between the best and the averaged weights, at the end, uses all.
+        decode_limit: Most validation sources that are decoded at each validation, where a task
+            generates; all if `None`. The choice between the best and the averaged weights, at the
+            end, uses all.
         stress: Whether the phonemes of cmudict carry stress marks.
         skip_bad_lines: Whether malformed lines are left out and counted, instead of being errors.
         whole_words: Whether all pieces of a word are hidden together when a masked language model

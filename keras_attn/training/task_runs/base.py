@@ -24,13 +24,17 @@ from keras_attn.training.task_runs.model_settings import check_activation, check
 from keras_attn.training.task_runs.vocabulary_sample import vocabulary_sample
 from keras_attn.validation import require, require_one_of
 
-MOST_TOKENS = 256
+MOST_TOKENS = 512
+"""Most tokens that any task reads of a text where nothing else is set."""
 
 
 class TaskRun(abc.ABC):
     """Texts, tokenizers, examples, model and metrics of the runs of one task."""
 
     task_class: ClassVar[type[Task]]
+
+    most_tokens: ClassVar[int] = 256
+    """Most tokens that are read of a text where nothing else is set."""
 
     roles: ClassVar[tuple[str, ...]]
     """The tokenizers of the task, in the order in which they are written."""
@@ -109,7 +113,7 @@ class TaskRun(abc.ABC):
             )
             require_one_of("data.long_texts", settings.data.long_texts, self.long_texts)
         if settings.attention is not None:
-            self.attention(settings, MOST_TOKENS)
+            self.attention(settings, self.most_tokens)
         for role in settings.tokenizers:
             require_one_of("tokenizers", role, self.tokenizer_settings)
         require(
@@ -257,7 +261,7 @@ class TaskRun(abc.ABC):
         # In steps of 8.
         room = {side: int(np.ceil(length * 1.25 / 8)) * 8 for side, length in longest.items()}
         return {
-            side: getattr(settings.data, name) or min(room[side], MOST_TOKENS)
+            side: getattr(settings.data, name) or min(room[side], self.most_tokens)
             for side, name in self.lengths.items()
         }
 

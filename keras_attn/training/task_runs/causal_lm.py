@@ -5,7 +5,6 @@ import numpy as np
 from keras_attn.data import TextExamples
 from keras_attn.tasks import CausalLMTask, DecodingSettings, ExportedCausalLM
 from keras_attn.tasks.measuring import TokenLosses
-from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.lines import LinesRun, first_words, words_of
 
 _PROMPT = 4  # words
@@ -21,7 +20,7 @@ class CausalLMRun(LinesRun):
     generates = True
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
-        longest = settings.data.max_source_length or MOST_TOKENS
+        longest = settings.data.max_source_length or self.most_tokens
         return TextExamples.from_texts(texts.texts, tokenizers["text"], longest, texts.name)
 
     def lengths_of(self, task):

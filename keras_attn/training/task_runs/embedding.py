@@ -17,7 +17,6 @@ from keras_attn.tasks import EmbeddingTask
 from keras_attn.tasks.measuring import partners_found, vector_scores, vectors_of
 from keras_attn.training.reporting.errors import Judged
 from keras_attn.training.run_texts import reported
-from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.pairs import PairsRun
 from keras_attn.validation import require, require_one_of
@@ -81,7 +80,7 @@ class EmbeddingRun(PairsRun):
         return [texts.sources, texts.targets]
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
-        longest = settings.data.max_source_length or MOST_TOKENS
+        longest = settings.data.max_source_length or self.most_tokens
         return PartnerExamples.from_pairs(texts, tokenizers["text"], longest)
 
     def fitting_lengths(self, settings, examples):

@@ -22,6 +22,7 @@ class HeadRun(PairsRun):
     """Trains an encoder and a head on texts with labels or numbers, the targets of the pairs."""
 
     roles = ("text",)
+    most_tokens = MOST_TOKENS
     long_texts = ("cut", "drop", "error")
     head_class: ClassVar[type[keras.Model]] = SequenceClassifier
     model_settings = ("pooling",)
@@ -72,7 +73,7 @@ class HeadRun(PairsRun):
             texts,
             tokenizers["text"],
             self.targets(texts, task, held_out),
-            settings.data.max_source_length or MOST_TOKENS,
+            settings.data.max_source_length or self.most_tokens,
             with_start=bool(task) and task.with_start,
             long_texts=self.for_long_texts(settings),
         )

@@ -9,7 +9,6 @@ from keras_attn.models import MaskedLanguageModel
 from keras_attn.tasks import MaskedLMTask
 from keras_attn.tasks.measuring import token_losses
 from keras_attn.tokenizers.word_piece import MASK
-from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.lines import LinesRun
 
@@ -25,7 +24,7 @@ class MaskedLMRun(LinesRun):
         return MaskedExamples.from_texts(
             texts.texts,
             Masking(tokenizers["text"], settings.data.whole_words),
-            settings.data.max_source_length or MOST_TOKENS,
+            settings.data.max_source_length or self.most_tokens,
             texts.name,
             # Held-out texts have the same masks in all runs.
             seed=0 if held_out else settings.training.seed,

@@ -107,7 +107,8 @@ class PairsRun(TaskRun):
         if not metrics:
             return ValidationSet(examples, samples=shown)
         decoded = partial(self._decoded_metrics, task, metrics)
-        few, everything = first(settings.data.decode_limit), first(None)
+        most = settings.data.decode_limit if self.generates else None
+        few, everything = first(most), first(None)
         whole = partial(decoded, everything)
         if len(few) == len(everything):
             return ValidationSet(examples, whole, samples=shown)

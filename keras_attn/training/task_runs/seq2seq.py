@@ -5,7 +5,7 @@ from typing import ClassVar
 from keras_attn.data import PairExamples
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
 from keras_attn.training.run_texts import CMUDICT
-from keras_attn.training.task_runs.base import MOST_TOKENS, TaskRun
+from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.training.task_runs.pairs import PairsRun
 
 
@@ -65,8 +65,8 @@ class Seq2SeqRun(EncoderDecoderRun, PairsRun):
             texts,
             tokenizers["source"],
             tokenizers["target"],
-            settings.data.max_source_length or MOST_TOKENS,
-            settings.data.max_target_length or MOST_TOKENS,
+            settings.data.max_source_length or self.most_tokens,
+            settings.data.max_target_length or self.most_tokens,
             self.for_long_texts(settings),
         )
 

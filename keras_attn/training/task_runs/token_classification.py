@@ -12,7 +12,6 @@ from keras_attn.tasks.measuring import tag_scores
 from keras_attn.tokenizers import split_words
 from keras_attn.training.reporting.errors import Baseline, Judged, confusion
 from keras_attn.training.run_texts import hold_out_pairs
-from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS
 
@@ -48,7 +47,7 @@ class TokenClassificationRun(ClassificationRun):
             texts,
             tokenizers["text"],
             self.labels(texts, task),
-            settings.data.max_source_length or MOST_TOKENS,
+            settings.data.max_source_length or self.most_tokens,
             other_tags=held_out,
             long_texts=self.for_long_texts(settings),
         )
