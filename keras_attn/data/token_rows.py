@@ -64,6 +64,8 @@ class TokenRows:
 
     def __init__(self, ids: np.ndarray, offsets: np.ndarray) -> None:
         offsets = np.asarray(offsets)
+        if len(ids) <= np.iinfo(np.uint32).max:
+            offsets = offsets.astype(np.uint32)
         none = np.broadcast_to(np.int32(_NONE), len(offsets) - 1)
         counts = np.diff(offsets).astype(np.int32)
         self._set(ids, offsets[:-1], counts, none, none)
@@ -165,7 +167,7 @@ class TokenRows:
 
     def previous(self) -> np.ndarray:
         """The id before each row in the array that rows share, int32 (rows,)."""
-        return self._flat[self._begins - 1].astype(np.int32)
+        return self._flat[self._begins.astype(np.int64) - 1].astype(np.int32)
 
     def select(self, rows: np.ndarray | None) -> "TokenRows":
         """Some of the rows.

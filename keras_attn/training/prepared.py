@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from keras_attn.data import Examples
+from keras_attn.memory import return_free_memory
 from keras_attn.tasks import Task, task_folder
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.by_amount import follow_amount
@@ -53,7 +54,7 @@ class PreparedRun:
     Attributes:
         settings: The settings of the run, complete.
         task: The task to train.
-        examples: The training examples.
+        examples: The training examples; `None` when the training is over.
         validation: The validation set, or `None`.
         held_out: The texts of the validation set, or `None`.
         test: The test texts, or `None`.
@@ -61,7 +62,7 @@ class PreparedRun:
 
     settings: RunSettings
     task: Task
-    examples: Examples
+    examples: Examples | None
     validation: ValidationSet | None
     held_out: Any
     test: Any
@@ -115,6 +116,7 @@ def read_data(
         examples = ready.examples
     else:
         examples = run.examples(settings, train, tokenizers, source)
+    return_free_memory()  # of the training of a vocabulary, and of tokenizing
     _check_losses(settings, train, examples)
     settings = _complete(settings, run, examples, source)
     return RunData(settings, texts, tokenizers, examples, source, loaded, applied)

@@ -1,12 +1,15 @@
 """A whole run: from texts to a trained and measured task."""
 
+import gc
 import importlib.util
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import keras
 
+from keras_attn.memory import return_free_memory
 from keras_attn.training.loop.plans import EpochPlans
 from keras_attn.training.loop.trainer import Trainer
 from keras_attn.training.measuring import choose_thresholds, judge_validation, measure_test
@@ -79,11 +82,16 @@ def train(
         if workers.is_chief:
             _describe(data, prepared, plans)
             write_held_out(out, _held_out_inputs(prepared))
+        del data  # texts that are read
         run_file = RunFile(out, prepared.settings, is_resumed)
         callbacks = [*([run_file] if workers.is_chief else []), *callbacks]
         trainer = Trainer(prepared.task, training, out, callbacks)
         trainer.fit(prepared.examples, prepared.validation, is_resumed, plans)
         run_file.require_true(workers)
+        del trainer, plans
+        prepared = replace(prepared, examples=None)
+        gc.collect()  # the graphs of the training
+        return_free_memory()
         if workers.is_chief and training.thresholds is not None:
             choose_thresholds(out, prepared)
         return _measure(out, prepared, workers, reports)

@@ -71,6 +71,21 @@ def test_the_two_model_types_differ():
 
 
 @pytest.mark.parametrize("model_type", TYPES)
+def test_pieces_of_several_words(model_type):
+    texts = [f"{word} waste of time" for word in ("a", "one", "what a", "no")] * 25
+    text = "what a waste of time"
+    for split, has_phrases in ((True, False), (False, True)):
+        options = {"vocabulary_size": 60, "model_type": model_type, "split_by_whitespace": split}
+        tokenizer = SentencePieceTokenizer.train(texts, **options)
+        judge = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.assets()[MODEL])
+        ids = tokenizer.tokenize([text])
+        assert ids.to_list() == [judge.encode(text)]
+        assert decoded(tokenizer.detokenize(ids.to_tensor())) == [text]
+        phrases = [piece for piece in tokenizer.vocabulary if "\u2581" in piece.strip("\u2581")]
+        assert bool(phrases) == has_phrases
+
+
+@pytest.mark.parametrize("model_type", TYPES)
 def test_small_texts_give_the_pieces_that_they_have(model_type):
     texts = corpus(sentences=29)
     most = SentencePieceTokenizer.train(texts, 5003, model_type)
