@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
         from keras_attn.data.overview import overview
         from keras_attn.data.reading.rows import Form
         from keras_attn.models import get_preset
-        from keras_attn.training.run_settings import kind_of_task
+        from keras_attn.training.run_settings import DataSettings, kind_of_task
         from keras_attn.training.task_runs import TASK_RUNS
 
     task = options.task
@@ -60,10 +60,11 @@ def run(options: argparse.Namespace) -> None:
     if task == "forecast":
         _show_series(options)
         return
-    task_run = TASK_RUNS[task] if task else None
-    separator = options.label_separator
-    if separator is not None and task == "classification":
-        task_run = TASK_RUNS["multi_label_classification"]
+    separator, task_run = options.label_separator, None
+    if task is not None:
+        how_read = {"columns": options.columns, "encoding": options.encoding}
+        data = DataSettings(options.data, label_separator=separator, **how_read)
+        task_run = TASK_RUNS[TASK_RUNS[task].recognized(data)]
     require(
         separator is None or (task_run is not None and task_run.has_several),
         "--label-separator is for texts with several labels or numbers: set --task "
@@ -78,9 +79,9 @@ def run(options: argparse.Namespace) -> None:
     parts = {name: overview(paths, form, *how) for name, paths in given.items() if paths}
     found: dict[str, Any] = {"parts": {name: part.summary() for name, part in parts.items()}}
     for name, part in parts.items():
-        for note in part.notes:
+        for note in part.reading.notes:
             print(note)
-        _print_part(name, part.name, found["parts"][name])
+        _print_part(name, part.reading.name, found["parts"][name])
     found["common"] = [
         [first, second, parts[second].common_with(parts[first])]
         for first, second in itertools.combinations(parts, 2)

@@ -6,7 +6,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from keras_attn.data.files import aligned_rows, are_aligned, joined_names
 from keras_attn.data.reading.columns import (
     has_header,
     looks_like_names,
-    require_single,
+    require_column,
     select,
 )
 from keras_attn.data.reading.paths import expanded
@@ -88,26 +88,14 @@ class Overview:
     """What files of one part of the data hold.
 
     Attributes:
-        name: Name of the files.
+        reading: Their name, notes about them and their malformed rows.
         columns: Their columns.
-        skipped: Number of malformed rows.
-        mistakes: What is wrong with the first of them.
-        notes: How the files were read.
         rows: A checksum of each row.
     """
 
-    name: str
+    reading: Reading
     columns: list[Column]
-    skipped: int = 0
-    mistakes: Sequence[str] = ()
-    notes: tuple[str, ...] = ()
     rows: array = dataclasses.field(default_factory=lambda: array("Q"))
-
-    def of(self, reading: Reading) -> Self:
-        """Notes what a reading has found besides rows."""
-        self.skipped, self.mistakes = reading.skipped, reading.mistakes
-        self.notes = tuple(reading.notes)
-        return self
 
     def add(self, values: Sequence[Any]) -> None:
         """Counts a row."""
@@ -119,8 +107,8 @@ class Overview:
         """Plain values for JSON."""
         return {
             "rows": len(self.rows),
-            "malformed": self.skipped,
-            "mistakes": list(self.mistakes),
+            "malformed": self.reading.skipped,
+            "mistakes": self.reading.mistakes,
             "double": len(self.rows) - len(np.unique(np.asarray(self.rows))),
             "columns": {column.name: column.summary() for column in self.columns},
         }
@@ -171,10 +159,10 @@ def overview(
         rows = reading.tables(files, parts, plain=plain, mistake=mistake)
     else:
         return _all_columns(files, reading)
-    found = Overview(reading.name, [Column(name) for name in parts])
+    found = Overview(reading, [Column(name) for name in parts])
     for row in reading.good(rows):
         found.add(row)
-    return found.of(reading)
+    return found
 
 
 def _all_columns(files: Sequence[str], reading: Reading) -> Overview:
@@ -182,7 +170,7 @@ def _all_columns(files: Sequence[str], reading: Reading) -> Overview:
     for file in files:
         table = open_table(file, TabSeparatedTable, form.encoding, skip_bad_lines=True)
         names, records = _records(table, reading.notes)
-        found = found or Overview(joined_names(files), [Column(name) for name in names])
+        found = found or Overview(reading, [Column(name) for name in names])
         before = [column.name for column in found.columns]
         require(
             names == before,
@@ -205,14 +193,14 @@ def _all_columns(files: Sequence[str], reading: Reading) -> Overview:
         raise UserError("Data are read from at least one file.")
     if not found.rows:
         reading.refuse_nothing()
-    return found.of(reading)
+    return found
 
 
 def _records(table: Table, notes: list[str]) -> tuple[list[str], Iterator[Record]]:
     """Names of all columns of a table, and its rows."""
     if table.names is not None:
         for name in table.names:
-            require_single(table, name, table.names)
+            require_column(table, name, table.names)
         # An object may lack what others have; Parquet reads the columns that are named.
         return table.names, table.records([] if isinstance(table, JsonTable) else table.names)
     width = table.width if table.first is None else len(table.first)
@@ -224,11 +212,11 @@ def _records(table: Table, notes: list[str]) -> tuple[list[str], Iterator[Record
     if is_header:
         next(records)
         names = [cell.strip() for cell in table.first or ()]
-        numbered = enumerate(names, 1)
-        return [
+        unique = [
             name if names.count(name) == 1 else f"{name} (column {number})"
-            for number, name in numbered
-        ], records
+            for number, name in enumerate(names, 1)
+        ]
+        return unique, records
     return [str(number) for number in range(1, width + 1)], records
 
 

@@ -54,7 +54,6 @@ class PreparedRun:
     Attributes:
         settings: The settings of the run, complete.
         task: The task to train.
-        examples: The training examples; `None` when the training is over.
         validation: The validation set, or `None`.
         held_out: The texts of the validation set, or `None`.
         test: The test texts, or `None`.
@@ -62,7 +61,6 @@ class PreparedRun:
 
     settings: RunSettings
     task: Task
-    examples: Examples | None
     validation: ValidationSet | None
     held_out: Any
     test: Any
@@ -150,7 +148,7 @@ def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun
     validation, held_out = None, texts.get("validation")
     if held_out is not None:
         validation = run.validation_set(task, settings, held_out)
-    return PreparedRun(settings, task, data.examples, validation, held_out, texts.get("test"))
+    return PreparedRun(settings, task, validation, held_out, texts.get("test"))
 
 
 def _source_task(settings: RunSettings, run: TaskRun) -> Task | None:

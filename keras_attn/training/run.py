@@ -3,7 +3,6 @@
 import gc
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from keras_attn.training.reporting.run_folder import (
 from keras_attn.training.resolving import settings_of_run
 from keras_attn.training.run_settings import RUN_FILE, RunSettings
 from keras_attn.training.task_runs import TASK_RUNS
-from keras_attn.training.workers.strategy import strategy_of
 from keras_attn.training.workers.workers import Workers, joined_workers
 
 
@@ -77,19 +75,17 @@ def train(
         data = read_data(settings, tokenizers, workers.scope, ready, cache=out / CACHE_FOLDER)
         workers.require_equal("training data", data.examples.checksum)
         prepared = prepare(data, workers.scope)
-        training, strategy = prepared.settings.training, strategy_of(prepared.task.backbone)
-        plans = EpochPlans(prepared.examples, training, strategy)
-        if workers.is_chief:
-            _describe(data, prepared, plans)
-            write_held_out(out, _held_out_inputs(prepared))
-        del data  # texts that are read
+        training, examples = prepared.settings.training, data.examples
         run_file = RunFile(out, prepared.settings, is_resumed)
         callbacks = [*([run_file] if workers.is_chief else []), *callbacks]
         trainer = Trainer(prepared.task, training, out, callbacks)
-        trainer.fit(prepared.examples, prepared.validation, is_resumed, plans)
+        if workers.is_chief:
+            _describe(data, prepared, trainer.plans(examples))
+            write_held_out(out, _held_out_inputs(prepared))
+        del data  # its texts
+        trainer.fit(examples, prepared.validation, is_resumed)
         run_file.require_true(workers)
-        del trainer, plans
-        prepared = replace(prepared, examples=None)
+        del trainer, examples
         gc.collect()  # the graphs of the training
         return_free_memory()
         if workers.is_chief and training.thresholds is not None:
@@ -121,7 +117,7 @@ def _describe(data: RunData, prepared: PreparedRun, plans: EpochPlans) -> None:
     """Prints what is trained, and what readers of the test metrics need to know."""
     task = prepared.task
     plan, padding = plans.of(0)
-    describe_run(prepared.settings, data.texts, prepared.examples, len(plan), padding, task)
+    describe_run(prepared.settings, data.texts, data.examples, len(plan), padding, task)
     describe_rules(data.applied_rules)
     for line in TASK_RUNS[prepared.settings.task].described(data.texts["train"]):
         print(line, flush=True)

@@ -110,8 +110,7 @@ def _given(table: Table, keys: list[Key]) -> Selection:
     if table.names is not None:
         names = [key if isinstance(key, str) else str(key + 1) for key in keys]
         for name in names:
-            _require_column(table, name, table.names)
-            require_single(table, name, table.names)
+            require_column(table, name, table.names)
         return Selection(tuple(names))
     if table.first is None:  # sentences
         require(
@@ -130,8 +129,7 @@ def _given(table: Table, keys: list[Key]) -> Selection:
     indices = []
     for key in keys:
         if isinstance(key, str):
-            _require_column(table, key, names)
-            require_single(table, key, names)
+            require_column(table, key, names)
         indices.append(names.index(key) if isinstance(key, str) else key)
     return Selection(tuple(indices), True, len(names))
 
@@ -241,9 +239,11 @@ def columns_by_names(
     return {role: chosen[role] for role in (*roles, *optional) if role in chosen}
 
 
-def require_single(table: Table, name: str, names: Sequence[str]) -> None:
-    """Raises if several columns have a name."""
+def require_column(table: Table, name: str, names: Sequence[str]) -> None:
+    """Raises `UserError` unless one column has a name, and no more."""
     places = [str(place) for place, one in enumerate(names, 1) if one == name]
+    if not places:
+        raise UserError(f"{table.path} has no column {name!r}; it has {_listed(names)}.")
     if len(places) > 1:
         hint = (
             "rename all but one" if table.names is not None else "give numbers (--columns ROLE=N)"
@@ -262,7 +262,7 @@ def _by_names(
 ) -> tuple[tuple[str, ...], Selection]:
     chosen = columns_by_names(table.path, names, roles, optional)
     for index in chosen.values():
-        require_single(table, names[index], names)
+        require_column(table, names[index], names)
     keys = tuple(index if has_header else names[index] for index in chosen.values())
     shown = ", ".join(f"{role}={names[index]}" for role, index in chosen.items())
     # That a column is what it is called needs no line.
@@ -273,11 +273,6 @@ def _by_names(
 
 def _is_header(cell: str) -> bool:
     return cell.strip().casefold() in _HEADER
-
-
-def _require_column(table: Table, name: str, names: Sequence[str]) -> None:
-    if name not in names:
-        raise UserError(f"{table.path} has no column {name!r}; it has {_listed(names)}.")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -55,15 +55,14 @@ def _literal(cell: str) -> Any:
 def _labels(cell: Any, separator: str | None) -> Found | None:
     """Reads a list of labels, or a text with a separator; `None` for another cell."""
     labels = listed(cell)
-    if labels is not None and any(map(is_missing, labels)):
-        return None, "a missing value in place of a label"
     if labels is None and separator is not None and isinstance(cell, str):
         labels = [] if is_empty(cell) else [label.strip() for label in cell.split(separator)]
     if labels is None:
         return None
     wrong = [label for label in labels if not isinstance(label, str | int) or is_empty(str(label))]
     if wrong:
-        return None, f"{excerpt(repr(wrong[0]))} in place of a label"
+        shown = "a missing value" if is_missing(wrong[0]) else excerpt(repr(wrong[0]))
+        return None, f"{shown} in place of a label"
     return tuple(dict.fromkeys(str(label).strip() for label in labels)), None
 
 

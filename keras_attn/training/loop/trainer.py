@@ -110,17 +110,30 @@ class Trainer:
         self._loss_values = getattr(task, "loss_values", LOSS_VALUES)
         self._strategy = strategy_of(self._model)
         check_strategy(settings.strategy, self._strategy)
+        self._plans: EpochPlans | None = None
         self._goal = metric_goal(settings.metric, settings.metric_goal)
         self._workers = Workers(self._strategy)
         self._console = Console(highlight=False) if self._workers.is_chief else QUIET
         self._say = partial(say, console=self._console)
+
+    def plans(self, examples: Examples) -> EpochPlans:
+        """The batches of each epoch of examples.
+
+        Args:
+            examples: Tokenized examples.
+
+        Returns:
+            The plans; asked again for the same examples, the same object, which `fit` uses too.
+        """
+        if self._plans is None or self._plans.examples is not examples:
+            self._plans = EpochPlans(examples, self.settings, self._strategy)
+        return self._plans
 
     def fit(
         self,
         train_examples: Examples,
         validation: ValidationSet | Callable[[], dict[str, float]] | None = None,
         resume: bool = False,
-        plans: EpochPlans | None = None,
     ) -> TrainingResult:
         """Trains until the settings end the run, and writes the task folder.
 
@@ -130,7 +143,6 @@ class Trainer:
                 returns values by name; `None` for no validation, which keeps the last weights.
             resume: Continue from the last checkpoint in the run folder, or from the beginning if
                 there is none.
-            plans: The plans of the epochs of these examples, if some were made before.
 
         Returns:
             The result. The backbone then has the weights that were kept.
@@ -155,8 +167,7 @@ class Trainer:
         with freezing as frozen_line, run_folder as folder, SignalWatch() as signals:
             if frozen_line:
                 self._say(frozen_line)
-            plans = plans or EpochPlans(train_examples, self.settings, self._strategy)
-            self._begin(folder, signals, plans, validation, resume)
+            self._begin(folder, signals, train_examples, validation, resume)
             try:
                 self._train()
                 return self._finish()
@@ -172,13 +183,14 @@ class Trainer:
         self,
         folder: RunFolder,
         signals: SignalWatch,
-        plans: EpochPlans,
+        examples: Examples,
         validation: ValidationSet | Callable | None,
         resume: bool,
     ) -> None:
         """Makes the parts of a run, at its beginning or at its last checkpoint."""
         settings, model, workers = self.settings, self._model, self._workers
-        self._examples, self._plans, self._signals = plans.examples, plans, signals
+        self._examples, self._signals = examples, signals
+        plans = self.plans(examples)
         whole_updates = compiles_whole_updates(self._strategy)
         total_steps = settings.total_steps(len(plans.of(0)[0]))
         schedule = self._given_schedule or schedule_of(
@@ -208,7 +220,7 @@ class Trainer:
         if resume:
             self._restore(folder, checkpoints)
         self._confirms = self._state.settings == settings.to_dict()
-        self._state.settings, self._state.data = settings.to_dict(), self._examples.checksum
+        self._state.settings, self._state.data = settings.to_dict(), examples.checksum
         self._first = (self._state.step, self._state.validated_step)
         self._validator = None
         if validation is not None:
@@ -259,7 +271,7 @@ class Trainer:
 
     def _epoch(self) -> None:
         state, count = self._state, self.settings.accumulate_steps
-        plan, self._padding_share = self._plans.of(state.epoch)
+        plan, self._padding_share = self.plans(self._examples).of(state.epoch)
         self._callbacks.on_epoch_begin(state.epoch)
         examples = self._examples.of_epoch(state.epoch)
         batches = distributed_batches(self._strategy, examples, plan, skip=state.batch)
