@@ -138,7 +138,7 @@ MISTAKES = [
     ),
     ("a.csv", b"<!DOCTYPE html>\n", None, "expected text, found a page of HTML"),
     ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", None, "a pointer of Git LFS"),
-    ("a.tsv.gz", gzip.compress(b"x" * 257 + b"ustar"), None, "a TAR archive: unpack it"),
+    ("a.tsv.gz", gzip.compress(b"x" * 257 + b"ustar", mtime=0), None, "a TAR archive: unpack it"),
     (
         "a.csv",
         b'text,label\n"a\n\nb",5\n,4\n',
