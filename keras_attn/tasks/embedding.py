@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.layers import SequencePooling
+from keras_attn.layers.sequence_pooling import POOLINGS, SequencePooling
 from keras_attn.ops.contrastive import contrastive_loss
 from keras_attn.tasks.graphs import ModelGraph
 from keras_attn.tasks.hypothesis import in_batches
@@ -24,7 +24,7 @@ from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of
 
 _POOLER = "pooler"
-_POOLINGS = ("mean", "max", "first", _POOLER)
+_POOLINGS = (*POOLINGS, _POOLER)
 
 
 class EmbeddingTask(TextTask):
@@ -37,8 +37,8 @@ class EmbeddingTask(TextTask):
         backbone: A model from `{"token_ids": int32 (batch, length)}` to vectors
             (batch, length, features), such as `keras_attn.models.Bert`.
         tokenizer: Tokenizer of the texts.
-        pooling: "mean" or "max" over the tokens, "first" for the vector of the start token, or
-            "pooler" for the output of the backbone's pooler.
+        pooling: "mean" or "max" over the tokens, "mean_max" for both, "first" for the vector of the
+            start token, or "pooler" for the output of the backbone's pooler.
         normalize: Whether to scale vectors to length 1, so that their dot product is the cosine.
         max_length: Maximum number of tokens of a text, including start and end tokens.
         truncate: Whether to truncate longer texts; otherwise they are an error.
@@ -90,7 +90,8 @@ class EmbeddingTask(TextTask):
     @property
     def features(self) -> int:
         """Size of a text's vector."""
-        return self.backbone.output_shape[-1]
+        shape = self.backbone.output_shape
+        return (shape if self._pool is None else self._pool.compute_output_shape(shape))[-1]
 
     def loss(self, labels: tf.Tensor, vectors: tf.Tensor, label_smoothing: float = 0.0) -> tuple:
         """Sums of the contrastive cross-entropy over pairs of texts (see `contrastive_loss`).

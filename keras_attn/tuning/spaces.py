@@ -53,7 +53,7 @@ _MODELS: Mapping[str, Mapping[str, Any]] = {
     "PatchEncoder": {
         **_BLOCKS,
         "model.class_token": [True, False],
-        "model.pooling": ["mean", "max", "first"],
+        "model.pooling": ["mean", "max", "mean_max", "first"],
         "model.random_shift": [0, 1, 2],
         "attention.name": list(ATTENTION),
         "positions": {

@@ -549,5 +549,8 @@ CASES = [
     # === Pooling ===
     case(layers.SequencePooling, {}, ON_PADDED, 0, outputs=(2, 7)),
     case(layers.SequencePooling, {"pooling": "max"}, ON_PADDED, 0, outputs=(2, 7), note="max"),
+    case(
+        layers.SequencePooling, {"pooling": "mean_max"}, ON_PADDED, 0, outputs=(2, 14), note="both"
+    ),
     case(layers.SequencePooling, {"pooling": "first"}, ON_X, 0, outputs=(2, 7), note="first"),
 ]

@@ -67,10 +67,10 @@ def test_sequences_without_a_position(name):
         np.testing.assert_array_equal(found, np.zeros((2, 3, 6)))  # biases are 0
 
 
-@pytest.mark.parametrize("pooling", ["mean", "max", "first"])
+@pytest.mark.parametrize("pooling", ["mean", "max", "mean_max", "first"])
 def test_pooling_of_nothing(pooling):
     found = numpy(SequencePooling(pooling)(np.zeros((2, 0, 6), "float32")))
-    np.testing.assert_array_equal(found, np.zeros((2, 6)))
+    np.testing.assert_array_equal(found, np.zeros((2, 12 if pooling == "mean_max" else 6)))
 
 
 def test_an_encoder_of_nothing():

@@ -272,7 +272,7 @@ def test_in_convolutions():
     assert_hidden_counts_for_nothing(both, function, (SOURCE, SOURCE_REAL))
 
 
-@pytest.mark.parametrize("pooling", ["mean", "max", "first"])
+@pytest.mark.parametrize("pooling", ["mean", "max", "mean_max", "first"])
 def test_in_pooling(pooling):
     layer = layers.SequencePooling(pooling)
 

@@ -55,13 +55,15 @@ def vectors_of(task, ids):
 POOLED = {
     "mean": lambda task, vectors: vectors[0].mean(0),
     "max": lambda task, vectors: vectors[0].max(0),
+    "mean_max": lambda task, vectors: np.concatenate([vectors[0].mean(0), vectors[0].max(0)]),
     "first": lambda task, vectors: vectors[0, 0],
     "pooler": lambda task, vectors: np.asarray(task.backbone.pooled(vectors))[0],
 }
 
 
 @pytest.mark.parametrize(
-    ("pooling", "normalize"), [("mean", True), ("max", False), ("first", True), ("pooler", False)]
+    ("pooling", "normalize"),
+    [("mean", True), ("max", False), ("mean_max", True), ("first", True), ("pooler", False)],
 )
 def test_vectors_are_those_of_each_text_alone(pooling, normalize):
     task = make_task(pooling=pooling, normalize=normalize)
@@ -69,7 +71,7 @@ def test_vectors_are_those_of_each_text_alone(pooling, normalize):
     lengths = np.linalg.norm(expected, axis=1, keepdims=True)
     assert np.abs(lengths - 1).max() > 0.1
     found = task.predict(TEXTS)
-    assert (found.dtype, found.shape) == (np.float32, (5, 10))
+    assert (found.dtype, found.shape) == (np.float32, (5, task.features))
     np.testing.assert_allclose(found, expected / lengths if normalize else expected, atol=1e-5)
     assert np.abs(found[0] - found[1]).max() > 1e-2
 

@@ -24,8 +24,9 @@ class SequenceClassifier(EncoderModel):
             length)}`, as `TransformerEncoder`, or from what its attribute `input_name` says, as
             `PatchEncoder` and `FeatureEncoder`. It becomes a part of this model.
         num_classes: Number of classes.
-        pooling: "mean" or "max" over the positions that are no padding, "first" for the vector at
-            position 0, or "pooler" for what an encoder with a pooler, as `Bert`, makes of that.
+        pooling: "mean" or "max" over the positions that are no padding, "mean_max" for both,
+            "first" for the vector at position 0, or "pooler" for what an encoder with a pooler, as
+            `Bert`, makes of that.
         dropout: Fraction of the pooled features to drop in training.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
         **kwargs: Further arguments of `EncoderModel`.
