@@ -139,6 +139,10 @@ MISTAKES = [
     ("a.csv", b"<!DOCTYPE html>\n", None, "expected text, found a page of HTML"),
     ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", None, "a pointer of Git LFS"),
     ("a.tsv.gz", gzip.compress(b"x" * 257 + b"ustar", mtime=0), None, "a TAR archive: unpack it"),
+    ("a.tsv.gz", gzip.compress(gzip.compress(b"x\ty", mtime=0), mtime=0), None, "packed twice"),
+    ("a.csv", b"text,label\rx,5\ry,4\r", None, "lines must end with LF or CRLF, found CR alone"),
+    ("a.csv", b"\x93NUMPY\x01\0v\0", None, "expected text, found a NumPy array"),
+    ("a.csv", b"text,label\nx,5" + b"\0" * 20, None, "line 2, column 2: .* NUL"),
     (
         "a.csv",
         b'text,label\n"a\n\nb",5\n,4\n',

@@ -28,6 +28,13 @@ _OTHERS = {
     b"\xff\xd8\xff": "an image",
     b"\x89HDF": "HDF5",
     b"SQLite format 3": "a data base: save the table as CSV",
+    b"\x93NUMPY": "a NumPy array",
+    b"ARROW1\0\0": "Feather: save it as Parquet",
+    b"Obj\x01": "Avro: save it as Parquet",
+    **{bytes([0x80, version]): "a pickle of Python" for version in (2, 3, 4, 5)},
+    **dict.fromkeys(
+        (b"\x1f\x8b", b"BZh9", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"), "a file packed twice"
+    ),
     b"{\\rtf": "RTF: save it as plain text",
     b"version https://git-lfs": "a pointer of Git LFS: fetch the file (git lfs pull)",
 }
@@ -109,12 +116,17 @@ def _utf8_chunks(path: str, encoding: str | None) -> Iterator[bytes]:
                 f"{path}: expected UTF-8, found the byte order mark of {name.upper()}. "
                 f"{_encoding_hint(name)}"
             )
-    if len(first) < first.count(b"\0") * 5 < 4 * len(first):
-        name = "utf-16-le" if first[1:2] == b"\0" else "utf-16-be"
+    zeros = first[::2].count(b"\0"), first[1::2].count(b"\0")
+    if len(first) < sum(zeros) * 5 < 4 * len(first) and max(zeros) > 9 * min(zeros):
+        name = "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
         raise UserError(
             f"{path}: expected UTF-8, found many zero bytes, as {name.upper()} has. "
             f"{_encoding_hint(name)}"
         )
+    require(
+        b"\n" in first or b"\r" not in first[:-1],
+        f"{path}: lines must end with LF or CRLF, found CR alone (tr '\\r' '\\n' converts it).",
+    )
     yield first.removeprefix(_UTF8_MARK)
     yield from chunks
 
