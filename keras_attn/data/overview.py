@@ -1,5 +1,6 @@
 """Contents of files of examples: rows, lengths, labels, double rows, and rows in common."""
 
+import contextlib
 import dataclasses
 import unicodedata
 import zlib
@@ -234,16 +235,18 @@ def _key(text: str) -> int:
 
 
 def alike(labels: Iterable[str]) -> list[list[str]]:
-    """Groups of labels that differ by case, white space or forms of Unicode alone.
+    """Groups of labels that differ by case, white space or Unicode alone, or are equal numbers.
 
     Examples:
-        >>> alike(["pos", "Pos", "neg"])
-        [['pos', 'Pos']]
+        >>> alike(["pos", "Pos", "neg", "1", "1.0"])
+        [['pos', 'Pos'], ['1', '1.0']]
     """
-    groups: dict[str, list[str]] = {}
+    groups: dict[str | float, list[str]] = {}
     for label in labels:
-        plain = unicodedata.normalize("NFKC", label).casefold()
-        groups.setdefault("".join(plain.split()), []).append(label)
+        plain: str | float = "".join(unicodedata.normalize("NFKC", label).casefold().split())
+        with contextlib.suppress(ValueError):
+            plain = plain if plain == "nan" else float(plain)
+        groups.setdefault(plain, []).append(label)
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -78,6 +78,7 @@ LABELS = ["--task", "classification"]
         ("a.tsv", "Satz\tWert\n" + 10 * "x\t1\n", [], "first line is taken for names of columns"),
         ("a.csv", "text,label,label\na,1,2\n", [], "label (column 3): 1 different"),
         ("a.csv", "text,label\na,yes\nb,Yes\n", LABELS, "Labels that look alike: 'yes', 'Yes'."),
+        ("a.csv", "text,label\na,1\nb,1.0\n", LABELS, "Labels that look alike: '1', '1.0'."),
         ("a.csv", "text,label\na,1;2\n", [*LABELS, "--label-separator", ";"], "such as '1, 2'"),
     ],
 )
