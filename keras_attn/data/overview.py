@@ -1,6 +1,5 @@
 """Contents of files of examples: rows, lengths, labels, double rows, and rows in common."""
 
-import contextlib
 import dataclasses
 import unicodedata
 import zlib
@@ -20,6 +19,7 @@ from keras_attn.data.reading.columns import (
 )
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Mistake, Reading
+from keras_attn.data.reading.several import number_in
 from keras_attn.data.reading.tables import (
     JsonTable,
     LinesTable,
@@ -243,10 +243,9 @@ def alike(labels: Iterable[str]) -> list[list[str]]:
     """
     groups: dict[str | float, list[str]] = {}
     for label in labels:
-        plain: str | float = "".join(unicodedata.normalize("NFKC", label).casefold().split())
-        with contextlib.suppress(ValueError):
-            plain = plain if plain == "nan" else float(plain)
-        groups.setdefault(plain, []).append(label)
+        plain = "".join(unicodedata.normalize("NFKC", label).casefold().split())
+        number, mistake = number_in(plain)
+        groups.setdefault(plain if mistake else number, []).append(label)
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -22,7 +22,7 @@ def _max(vectors, real):
 
 
 def _first(vectors, real):
-    first = ops.where(real, vectors, ops.zeros((), vectors.dtype))[:, :1]
+    first = ops.where(real[:, :1], vectors[:, :1], ops.zeros((), vectors.dtype))
     return ops.sum(first, axis=1)  # 0 of an empty sequence
 
 

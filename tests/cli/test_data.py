@@ -92,7 +92,8 @@ def test_forms(keras_attn, tmp_path, name, content, arguments, line):
     [
         (b"text,label\n", "there is no example"),
         (b"text,label\na\nb\n", "all 2 lines are malformed. The first one: .*line 2: expected 2"),
-        (b"text,label\rgood,1\rbad,0\r", r"must end with LF or CRLF, found CR alone"),
+        (b"text,label\rgood,1\rbad,0\r", "must end with LF or CRLF, found CR alone"),
+        (b"text,label\ngood,1\rbad,0\n", r"a carriage return \(CR\) outside quotes"),
         ("text,label\ncaf\u00e9,1\n".encode("latin-1"), "a character that cannot be decoded"),
     ],
 )

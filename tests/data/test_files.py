@@ -51,6 +51,13 @@ def test_only_line_feeds_end_lines(tmp_path, content, rows):
     assert list(zip(pairs.sources, pairs.targets, strict=True)) == rows
 
 
+@pytest.mark.parametrize("encoding", [None, "cp1252"])
+def test_lines_that_end_with_cr_alone_are_refused(tmp_path, encoding):
+    path = written(tmp_path, b"a\tA\rb\tB\r")
+    with pytest.raises(UserError, match="found CR alone"):
+        list(iterate_lines(str(path), encoding=encoding))
+
+
 @pytest.mark.parametrize("name", ["pairs.tsv.gz", "pairs.tsv"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_gzip_is_told_by_content(tmp_path, name, mark):

@@ -120,9 +120,8 @@ def content_digest(path: str) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _compression_of(file: io.BufferedReader) -> Compression | None:
-    """The compression of a file by its first bytes."""
-    begin = file.peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
+def compression_of(begin: bytes) -> Compression | None:
+    """The compression of a file by its first bytes; `None` for other files."""
     found = (one for one in COMPRESSIONS if begin.startswith(one.magic))
     compression = next(found, None)
     if compression and compression.name == "bzip2" and begin[4:10] not in _BLOCKS_OF_BZIP2:
@@ -132,7 +131,7 @@ def _compression_of(file: io.BufferedReader) -> Compression | None:
 
 def _chunks(path: str, file: io.BufferedReader) -> Iterator[bytes]:
     """Pieces of a file, each checked against the limits before the next is read."""
-    compression = _compression_of(file)
+    compression = compression_of(file.peek(_LONGEST_MAGIC))
     packed_size = None
     if not isinstance(file.raw, _Remote):
         status = os.fstat(file.fileno())

@@ -4,7 +4,7 @@ import codecs
 import contextlib
 from collections.abc import Iterator
 
-from keras_attn.data.reading.content import chunks_of
+from keras_attn.data.reading.content import chunks_of, compression_of
 from keras_attn.validation import UserError, require
 
 SKIP_HINT = "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out."
@@ -32,9 +32,6 @@ _OTHERS = {
     b"ARROW1\0\0": "Feather: save it as Parquet",
     b"Obj\x01": "Avro: save it as Parquet",
     **{bytes([0x80, version]): "a pickle of Python" for version in (2, 3, 4, 5)},
-    **dict.fromkeys(
-        (b"\x1f\x8b", b"BZh9", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"), "a file packed twice"
-    ),
     b"{\\rtf": "RTF: save it as plain text",
     b"version https://git-lfs": "a pointer of Git LFS: fetch the file (git lfs pull)",
 }
@@ -68,7 +65,8 @@ def iterate_lines(
         encoding: The encoding; by default UTF-8, with or without a byte order mark.
 
     Raises:
-        UserError: See `chunks_of`; the file is empty, or is not in this encoding.
+        UserError: See `chunks_of`; the file is empty, is not in this encoding, or its lines end
+            with CR alone.
     """
     number, rest = 0, b""
     for chunk in _utf8_chunks(path, encoding):
@@ -76,6 +74,10 @@ def iterate_lines(
         if end:
             yield from _lines_of(block, path, number, skip_bad_lines)
             number += block.count(b"\n") + 1
+        require(
+            number > 0 or b"\r" not in rest[:-1],
+            f"{path}: lines must end with LF or CRLF, found CR alone (tr '\\r' '\\n' converts it).",
+        )
     if rest:
         yield from _lines_of(rest, path, number, skip_bad_lines)
     elif not number:
@@ -123,10 +125,6 @@ def _utf8_chunks(path: str, encoding: str | None) -> Iterator[bytes]:
             f"{path}: expected UTF-8, found many zero bytes, as {name.upper()} has. "
             f"{_encoding_hint(name)}"
         )
-    require(
-        b"\n" in first or b"\r" not in first[:-1],
-        f"{path}: lines must end with LF or CRLF, found CR alone (tr '\\r' '\\n' converts it).",
-    )
     yield first.removeprefix(_UTF8_MARK)
     yield from chunks
 
@@ -138,6 +136,8 @@ def _other_kind(first: bytes) -> str | None:
     magic, place = _TAR
     if first.startswith(magic, place):
         return "a TAR archive: unpack it"
+    if compression_of(first):
+        return "a file packed twice"
     return next((kind for begin, kind in _OTHERS.items() if first.startswith(begin)), None)
 
 
