@@ -109,8 +109,14 @@ def _compare_labels(parts: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     for name, labels in unknown.items():
         if labels:
             print(f"Labels of {name} that train lacks: {_counts(labels)}.")
-    for labels in alike(train.columns[-1].values or ()):
+    column = train.columns[-1].summary()
+    for labels in alike(column.get("values", ())):
         print(f"Labels that look alike: {', '.join(map(ascii, labels))}.")
+    if column["different"] == len(train.rows) > 1:
+        print(
+            "No value of the label occurs twice. To predict numbers, set --task regression; if "
+            "they are texts, another column is the label."
+        )
     return unknown
 
 
@@ -123,12 +129,11 @@ def _show_series(options: argparse.Namespace) -> None:
     found = {}
     for name, paths in given.items():
         if paths:
-            print(f"{name}:")
             layers = [setting(assignment) for assignment in options.set]
             lines, found[name] = series_report(
                 paths, {"columns": options.columns, "encoding": options.encoding}, *layers
             )
-            print(*lines, sep="\n")
+            print(f"{name}:", *lines, sep="\n")
     if options.json:
         write_text(options.json, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
 

@@ -17,21 +17,18 @@ from keras_attn.data.reading.columns import (
     require_column,
     select,
 )
+from keras_attn.data.reading.delimited import TabSeparatedTable
+from keras_attn.data.reading.objects import JsonTable
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Mistake, Reading
 from keras_attn.data.reading.several import number_in
-from keras_attn.data.reading.tables import (
-    JsonTable,
-    LinesTable,
-    Record,
-    Table,
-    TabSeparatedTable,
-    open_table,
-)
+from keras_attn.data.reading.table import Record, Table
+from keras_attn.data.reading.tables import LinesTable, open_table
 from keras_attn.validation import UserError, require
 
 _FEW = 50  # different values of a column that are counted one by one
 _BINS = 8
+_TRUTHS = {"true": "1", "false": "0"}
 
 
 @dataclasses.dataclass
@@ -238,13 +235,13 @@ def alike(labels: Iterable[str]) -> list[list[str]]:
     """Groups of labels that differ by case, white space or Unicode alone, or are equal numbers.
 
     Examples:
-        >>> alike(["pos", "Pos", "neg", "1", "1.0"])
-        [['pos', 'Pos'], ['1', '1.0']]
+        >>> alike(["pos", "Pos", "neg", "1", "1.0", "true"])
+        [['pos', 'Pos'], ['1', '1.0', 'true']]
     """
     groups: dict[str | float, list[str]] = {}
     for label in labels:
         plain = "".join(unicodedata.normalize("NFKC", label).casefold().split())
-        number, mistake = number_in(plain)
+        number, mistake = number_in(_TRUTHS.get(plain, plain))
         groups.setdefault(plain if mistake else number, []).append(label)
     return [group for group in groups.values() if len(group) > 1]
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from keras_attn.data.files import Pairs, are_aligned, joined_names
 from keras_attn.data.reading.columns import select
+from keras_attn.data.reading.delimited import TabSeparatedTable
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Reading
-from keras_attn.data.reading.tables import TabSeparatedTable, open_table
+from keras_attn.data.reading.tables import open_table
 
 _ROLES = ("text", "other", "score")
 

@@ -127,6 +127,8 @@ def _rows(data: Any, parts: Parts, columns: Columns | None) -> Iterable[Any]:
         return _dataset_rows(data, parts, columns)
     if isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
         data = {name: [row.get(name) for row in data] for name in data[0]}
+    if hasattr(data, "column_names") and hasattr(data, "flatten"):  # of `datasets`
+        data = data.flatten()  # {"translation": {"en": …}} to {"translation.en": …}
     names = getattr(data, "column_names", None) or getattr(data, "columns", None)
     if names is None and hasattr(data, "keys") and not hasattr(data, "iloc"):  # but for a Series
         names = data.keys()
@@ -206,8 +208,9 @@ def _written(value: Any, name: str, number: int, part: str) -> str:
             return value.decode()
         except UnicodeDecodeError as error:
             raise UserError(f"{place} is not UTF-8: {error}.") from None
-    if isinstance(value, list | tuple | np.ndarray) and all(isinstance(one, str) for one in value):
-        return " ".join(value)
+    word = str | int | np.integer if part == "tags" else str
+    if isinstance(value, list | tuple | np.ndarray) and all(isinstance(one, word) for one in value):
+        return " ".join(map(str, value))
     if not isinstance(value, str | Path | int | float | np.generic):
         raise UserError(f"{place} must be text or a number. Received: {type(value).__name__}.")
     return str(value)

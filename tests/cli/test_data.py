@@ -79,6 +79,8 @@ LABELS = ["--task", "classification"]
         ("a.csv", "text,label,label\na,1,2\n", [], "label (column 3): 1 different"),
         ("a.csv", "text,label\na,yes\nb,Yes\n", LABELS, "Labels that look alike: 'yes', 'Yes'."),
         ("a.csv", "text,label\na,1\nb,1.0\n", LABELS, "Labels that look alike: '1', '1.0'."),
+        ("a.csv", "text,label\na,1\nb,true\n", LABELS, "Labels that look alike: '1', 'true'."),
+        ("a.csv", "text,label\na,1\nb,2\n", LABELS, "No value of the label occurs twice."),
         ("a.csv", "text,label\na,1;2\n", [*LABELS, "--label-separator", ";"], "such as '1, 2'"),
     ],
 )

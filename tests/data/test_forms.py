@@ -102,6 +102,7 @@ def test_forms(name, packed, tmp_path):
         ("a.csv", b"text,label\nx, 5 \n", "text label", [("x", "5")]),
         ("a.jsonl", b'{"r": "x", "s": 5, "t": null}\n', "r s", [("x", "5")]),
         ("a.jsonl", b'{"r": ["x", "y"], "s": true}\n', "r s", [("x y", "True")]),
+        ("a.jsonl", b'{"a": {"r": "x", "b": {"s": 5}}}\n', "a.r a.b.s", [("x", "5")]),
     ],
 )
 def test_columns(name, content, columns, expected, tmp_path):
@@ -136,6 +137,16 @@ MISTAKES = [
         None,
         "found the columns 'text', 'label' as",
     ),
+    (
+        "a.json",
+        b'{"text": {"0": "x", "1": "y"}, "label": {"0": 1, "1": 2}}',
+        None,
+        "found the columns 'text', 'label' with the numbers of rows, as pandas writes",
+    ),
+    ("a.csv", b"text,label\nx,5\n", "text label,x", "no column 'label,x'; .* is one column"),
+    ("a.tsv", b"x\ny\nz\n", None, "line 1, .*Nor is any of the next 2 rows an example"),
+    ("a.tsv", b"x\n", None, "line 1, .*There is no other row"),
+    ("a.tsv", b"x\ny\tz\n", None, r"line 1, .*\(--skip-bad-lines\) to leave such"),
     ("a.csv", b"<!DOCTYPE html>\n", None, "expected text, found a page of HTML"),
     ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", None, "a pointer of Git LFS"),
     ("a.tsv.gz", gzip.compress(b"x" * 257 + b"ustar", mtime=0), None, "a TAR archive: unpack it"),
@@ -207,6 +218,29 @@ def test_mistakes(name, content, columns, message, tmp_path):
     (tmp_path / name).write_bytes(content)
     columns = columns and dict(zip(ROLES, columns.split(), strict=True))
     refused(message, read_pairs, tmp_path / name, columns=columns, roles=ROLES)
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_objects_within_objects(form, tmp_path):
+    rows = [{"id": "1", "translation": {"en": "a b", "de": "c d"}, "tags": [3, 0]}]
+    path = tmp_path / f"a.{form}"
+    if form == "parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = {"source": "translation.en", "target": "translation.de"}
+    assert rows_of(read_pairs(path, columns=columns)) == [("a b", "c d")]
+    tagged = read_tagged_texts(path, columns={"text": "translation.de", "tags": "tags"})
+    assert rows_of(tagged) == [("c d", "3 0")]
+    refused("no column 'translation'; .*'translation.en'", read_pairs, path,
+            columns=columns | {"source": "translation"})  # fmt: skip
+
+
+def test_the_encoding_is_named_where_bad_lines_are_left_out(tmp_path):
+    rows = [("мы жили, дым шёл", "да"), ("был тихий вечер", "нет")] * 9
+    (tmp_path / "a.csv").write_bytes(as_csv(rows).decode().encode("cp1251"))
+    message = r"all 18 lines are malformed.* cannot be decoded\. .* may be in cp1251.*cp1251\)"
+    refused(message, read_pairs, tmp_path / "a.csv", roles=ROLES, skip_bad_lines=True)
 
 
 @pytest.mark.parametrize("packed", [bytes, gzip.compress])

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from keras_attn.data.reading.several import number_in
-from keras_attn.data.reading.tables import ConllTable, Key, Table
+from keras_attn.data.reading.table import Key, Table, shown_names
+from keras_attn.data.reading.tables import ConllTable
 from keras_attn.validation import UserError, require, require_one_of
 
 ROLES: dict[str, tuple[str, ...]] = {
@@ -35,7 +36,6 @@ ROLES: dict[str, tuple[str, ...]] = {
 """Parts of examples, with the usual names of their columns, the first one before others."""
 
 _HEADER = {name for names in ROLES.values() for name in names}
-_SHOWN = 12
 _LOOKED_AT = 100  # rows that show whether the first one is an example
 _ENOUGH = 10
 
@@ -124,7 +124,7 @@ def _given(table: Table, keys: list[Key]) -> Selection:
         require(number < len(names), f"{table.path} has {len(names)} columns.", column=number + 1)
     if len(numbers) == len(keys):
         has_header = all(_is_header(names[number]) for number in numbers)
-        note = f"the first line holds names of columns: {_listed(names)}" if has_header else ""
+        note = f"the first line holds names of columns: {shown_names(names)}" if has_header else ""
         return Selection(tuple(numbers), has_header, len(names), note)
     indices = []
     for key in keys:
@@ -154,15 +154,15 @@ def _found(
     if table.expects_header and len(names) < len(roles):
         raise UserError(
             f"{table.path}: a column is needed for each of {', '.join(roles)}; the first line has "
-            f"{_listed(names)}."
+            f"{shown_names(names)}."
         )
     if table.expects_header:
         by_name = " ".join(f"{role}=NAME" for role in roles)
         by_number = " ".join(f"{role}={number}" for number, role in enumerate(roles, 1))
         raise UserError(
-            f"{table.path}: is the first line, {_listed(names)}, an example or the names of the "
-            f"columns? Set `columns` (--columns {by_number} for an example, --columns {by_name} "
-            "for names)."
+            f"{table.path}: is the first line, {shown_names(names)}, an example or the names of "
+            f"the columns? Set `columns` (--columns {by_number}, or where they are, for an "
+            f"example; --columns {by_name} for names)."
         )
     if len(roles) == 1 and len(names) > 1 + len(optional):
         raise UserError(
@@ -173,7 +173,7 @@ def _found(
     note = ""
     if looks_like_names(table):
         options = " ".join(f"{role}={name!r}" for role, name in zip(found, names, strict=False))
-        note = f"the first line, {_listed(names)}, is read as an example; if it holds names of "
+        note = f"the first line, {shown_names(names)}, is read as an example; if it holds names of "
         note += f"columns, set --columns {options}"
     return found, Selection(tuple(range(len(found))), False, len(found), note)
 
@@ -233,7 +233,7 @@ def columns_by_names(
     elif missing:
         options = " ".join(f"{role}=NAME" for role in roles)
         raise UserError(
-            f"{table}: which of the columns {_listed(names)} is the {missing[0]}? Set "
+            f"{table}: which of the columns {shown_names(names)} is the {missing[0]}? Set "
             f"`columns` (--columns {options})."
         )
     return {role: chosen[role] for role in (*roles, *optional) if role in chosen}
@@ -243,7 +243,11 @@ def require_column(table: Table, name: str, names: Sequence[str]) -> None:
     """Raises `UserError` unless one column has a name, and no more."""
     places = [str(place) for place, one in enumerate(names, 1) if one == name]
     if not places:
-        raise UserError(f"{table.path} has no column {name!r}; it has {_listed(names)}.")
+        several = " Each part is one column, which may hold several labels or numbers."
+        raise UserError(
+            f"{table.path} has no column {name!r}; it has {shown_names(names)}."
+            f"{several if ',' in name else ''}"
+        )
     if len(places) > 1:
         hint = (
             "rename all but one" if table.names is not None else "give numbers (--columns ROLE=N)"
@@ -273,8 +277,3 @@ def _by_names(
 
 def _is_header(cell: str) -> bool:
     return cell.strip().casefold() in _HEADER
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name[:40]) for name in names[:_SHOWN])
-    return shown + (" …" if len(names) > _SHOWN else "")

@@ -10,7 +10,7 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from keras_attn.limits import COMPRESSION, DECOMPRESSED_BYTES, LINE_BYTES
@@ -105,6 +105,14 @@ def _named(path: str) -> Iterator[None]:
 def opened(path: str) -> io.BufferedReader:
     """Opens a local or remote file."""
     return io.BufferedReader(_Remote(path)) if is_remote(path) else Path(path).open("rb")
+
+
+def suffixes_of(path: str) -> list[str]:
+    """The endings of a file's name in lower case, but for those of a compression."""
+    packed = {suffix for compression in COMPRESSIONS for suffix in compression.suffixes}
+    return [
+        suffix.lower() for suffix in PurePosixPath(path).suffixes if suffix.lower() not in packed
+    ]
 
 
 def content_digest(path: str) -> str | None:

@@ -46,9 +46,20 @@ _EXCERPT_LENGTH = 40
 
 
 class BadLine(str):
-    """A line that cannot be decoded, with question marks in place of what is wrong."""
+    """A line that cannot be decoded, with question marks in place of what is wrong.
 
-    __slots__ = ()
+    Attributes:
+        guess: Sentences about the encoding that it seems to be in, or nothing.
+    """
+
+    guess = ""
+
+
+def mistake_of(line: str) -> str | None:
+    """What is wrong with a line, or `None`."""
+    if not isinstance(line, BadLine):
+        return None
+    return f"found a character that cannot be decoded.{line.guess}".removesuffix(".")
 
 
 def iterate_lines(
@@ -171,17 +182,19 @@ def _lines_of(block: bytes, path: str, before: int, skip_bad_lines: bool | None)
             if skip_bad_lines is not None:
                 message += f"{_guess(block, error.start)} {SKIP_HINT}"
             raise UserError(message) from None
-        lines = [_decoded(line) for line in block.split(b"\n")]
-    if b"\r" in block:
-        lines = [type(line)(line.removesuffix("\r")) for line in lines]
-    return lines
+        # The first block of a file is enough to guess from.
+        guess = _guess(block, error.start) if before == 0 else ""
+        return [_decoded(line.removesuffix(b"\r"), guess) for line in block.split(b"\n")]
+    return [line.removesuffix("\r") for line in lines] if b"\r" in block else lines
 
 
-def _decoded(line: bytes) -> str:
+def _decoded(line: bytes, guess: str) -> str:
     try:
         return line.decode(_UTF8)
     except UnicodeDecodeError:
-        return BadLine(line.decode(_UTF8, "replace"))
+        bad = BadLine(line.decode(_UTF8, "replace"))
+        bad.guess = guess
+        return bad
 
 
 def _guess(block: bytes, place: int) -> str:

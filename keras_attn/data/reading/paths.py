@@ -5,8 +5,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from keras_attn.data.reading.content import is_remote
-from keras_attn.data.reading.tables import form_of, suffixes_of
+from keras_attn.data.reading.content import is_remote, suffixes_of
+from keras_attn.data.reading.tables import form_of
 from keras_attn.validation import UserError, require
 
 _MARKS = "*?["

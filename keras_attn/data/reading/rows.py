@@ -1,26 +1,23 @@
 """Examples of files, each checked."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import keras_attn
 from keras_attn.data.cache import Cache
 from keras_attn.data.reading.columns import Selection, select
-from keras_attn.data.reading.content import content_digest
+from keras_attn.data.reading.content import content_digest, suffixes_of
+from keras_attn.data.reading.delimited import TabSeparatedTable
 from keras_attn.data.reading.lines import SKIP_HINT, excerpt, is_empty
 from keras_attn.data.reading.several import SEVERAL, is_missing, number_in
-from keras_attn.data.reading.tables import (
-    Key,
-    Record,
-    Table,
-    TabSeparatedTable,
-    open_table,
-    suffixes_of,
-)
+from keras_attn.data.reading.table import Key, Record, Table
+from keras_attn.data.reading.tables import open_table
 from keras_attn.data.stored_texts import stored_columns
 from keras_attn.validation import UserError
 
+_LOOKED_AT = 100  # rows that show whether malformed ones can be left out
 _MISTAKES = 3  # malformed rows that are shown
 _KINDS: dict[type, str] = {dict: "an object", bytes: "bytes", list: "a list"}
 
@@ -88,7 +85,7 @@ class Reading:
         Raises:
             UserError: A row is malformed, or every row was left out.
         """
-        some = False
+        some, rows = False, iter(rows)
         for fields, mistake in rows:
             if mistake is None:
                 some = True
@@ -96,7 +93,8 @@ class Reading:
             elif self.form.skip_bad_lines:
                 self.skip(mistake)
             else:
-                raise UserError(f"{mistake}. {SKIP_HINT}")
+                hint = SKIP_HINT if some else _hint_at_start(rows)
+                raise UserError(f"{mistake}. {hint}")
         if not some:
             self.refuse_nothing()
 
@@ -162,6 +160,19 @@ class Reading:
         self.skipped = found["skipped"]
         self.notes = [_of_files(note, found["files"], files) for note in found["notes"]]
         return stored
+
+
+def _hint_at_start(rows: Iterator[Row]) -> str:
+    """What to do about a malformed first row, in view of the next ones."""
+    mistakes = [mistake for _, mistake in itertools.islice(rows, _LOOKED_AT)]
+    if not mistakes:
+        return "There is no other row."
+    if None in mistakes:
+        return SKIP_HINT
+    return (
+        f"Nor is any of the next {len(mistakes):,} rows an example: is the file of another form, "
+        "or are other columns meant (--columns)?"
+    )
 
 
 def _of_files(note: str, before: Sequence[str], now: Sequence[str]) -> str:
@@ -239,8 +250,8 @@ def _value(role: str, cell: Any, separator: str | None) -> tuple[Any, str | None
         text = cell
     elif is_missing(cell):
         text = ""
-    elif isinstance(cell, list | tuple) and all(isinstance(one, str) for one in cell):
-        text = " ".join(cell)  # words or tags
+    elif isinstance(cell, list | tuple) and all(isinstance(one, _words(role)) for one in cell):
+        text = " ".join(map(str, cell))
     elif isinstance(cell, bool | int | float):
         text = str(cell)
     else:
@@ -252,6 +263,11 @@ def _value(role: str, cell: Any, separator: str | None) -> tuple[Any, str | None
     if role == "label":
         text = text.strip()
     return number_in(text) if role == "score" else (text, None)
+
+
+def _words(role: str) -> Any:
+    """What the items of a list may be."""
+    return str | int if role == "tags" else str
 
 
 def _wrong_tabs(table: Table, roles: tuple[str, ...], selection: Selection, record: Record) -> str:

@@ -5,7 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keras_attn.data.reading.tables import ConllTable, Key, Table
+from keras_attn.data.reading.table import Key, Table, shown_names
+from keras_attn.data.reading.tables import ConllTable
 from keras_attn.validation import UserError, require, require_one_of
 
 ROLES = ("time", "target", "unknown", "known", "series")
@@ -132,11 +133,10 @@ def _usual(path: str, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     if "target" not in numbers and len(rest) == 1:
         numbers["target"] = rest.pop()
     if "target" not in numbers or rest:
-        shown = ", ".join(repr(name[:40]) for name in names[:12])
         raise UserError(
-            f"{path}: which of the columns {shown} are the targets? Set `columns` (--columns "
-            "time=NAME target=NAME,NAME known=NAME unknown=NAME series=NAME; only the target is "
-            "needed)."
+            f"{path}: which of the columns {shown_names(names)} are the targets? Set `columns` "
+            "(--columns time=NAME target=NAME,NAME known=NAME unknown=NAME series=NAME; only the "
+            "target is needed)."
         )
     return {role: (str(index + 1),) for role, index in numbers.items()}
 
@@ -146,5 +146,4 @@ def _index(path: str, names: Sequence[str], column: str) -> int:
         return names.index(column)
     if column.isascii() and column.isdecimal() and 0 < int(column) <= len(names):
         return int(column) - 1
-    shown = ", ".join(repr(name[:40]) for name in names[:12])
-    raise UserError(f"{path} has no column {column!r}; it has {shown}.")
+    raise UserError(f"{path} has no column {column!r}; it has {shown_names(names)}.")

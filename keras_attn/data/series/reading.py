@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from keras_attn.data.files import joined_names
+from keras_attn.data.reading.delimited import TabSeparatedTable
 from keras_attn.data.reading.lines import excerpt
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Reading, Row
-from keras_attn.data.reading.tables import Record, Table, TabSeparatedTable, open_table
+from keras_attn.data.reading.table import Record, Table
+from keras_attn.data.reading.tables import open_table
 from keras_attn.data.series.columns import (
     OF_VALUES,
     SeriesColumns,
@@ -25,6 +27,7 @@ TIME_STEPS = ("equal", "rows")
 """How rows are put on steps: by their times, which must be equally far apart, or one after the
 other."""
 
+_RARE = 0.01  # of the rows: no other series, but an hour that is repeated
 _FEWEST = 0.05  # of the steps from the first to the last time that must have a row
 
 
@@ -186,6 +189,11 @@ def _check_double(
             first += f" of the series {names[series[row]]!r}"
         else:
             hint = " If there are several series, name the column of their names (series=NAME)."
+            if double.sum() < _RARE * len(series) and axis.unit == "microsecond":
+                hint = (
+                    " Where clocks are set back, an hour occurs twice: write times in UTC, or with "
+                    "their distance to it (2024-10-27T02:30+02:00)."
+                )
         raise UserError(
             f"{name}: {double.sum():,} rows have a time that another row has, the first one "
             f"{first}.{hint}"

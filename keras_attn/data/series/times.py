@@ -10,10 +10,12 @@ import numpy as np
 
 from keras_attn.validation import UserError
 
-NUMBER, COMPACT, MONTH, DATE, DATETIME = "number", "compact", "month", "date", "datetime"
-"""How times are written: 1958 or 0.5, 19580329, 1958-03, 1958-03-29, 1958-03-29T12:00:00."""
+NUMBER, COMPACT, COMPACT_MONTH = "number", "compact", "compact month"
+MONTH, DATE, DATETIME = "month", "date", "datetime"
+"""How times are written: 1958 or 0.5, 19580329, 195803, 1958-03, 1958-03-29, 1958-03-29T12:00."""
 
-_FORMATS = {COMPACT: "%Y%m%d", MONTH: "%Y-%m", DATE: "%Y-%m-%d"}
+_FORMATS = {COMPACT: "%Y%m%d", COMPACT_MONTH: "%Y%m", MONTH: "%Y-%m", DATE: "%Y-%m-%d"}
+_COMPACT = {COMPACT: 10_000_000, COMPACT_MONTH: 100_000}  # with the smallest number
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])", re.I)
@@ -34,16 +36,24 @@ def parse_time(cell: Any) -> Time | None:
     Returns:
         A number, or a date and time, in UTC if the text has a time zone; `None` for anything else.
     """
+    time = _parsed(cell)
+    return _in_utc(time) if isinstance(time, datetime.datetime) else time
+
+
+def _parsed(cell: Any) -> Time | None:
+    """A time with the time zone that it is written with."""
     if isinstance(cell, datetime.date) and not isinstance(cell, datetime.datetime):
-        cell = datetime.datetime(cell.year, cell.month, cell.day)
+        return datetime.datetime(cell.year, cell.month, cell.day)
     if isinstance(cell, str):
         cell = _of_text(cell.strip())
     if isinstance(cell, datetime.datetime):
-        if cell.tzinfo is not None:
-            cell = cell.astimezone(datetime.UTC).replace(tzinfo=None)
         return cell
     is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
     return float(cell) if is_number and np.isfinite(cell) else None
+
+
+def _in_utc(time: datetime.datetime) -> datetime.datetime:
+    return time if time.tzinfo is None else time.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 def _of_text(text: str) -> Time | None:
@@ -139,19 +149,20 @@ def time_axis(
         if its times are on equal steps.
 
     Raises:
-        UserError: Some times are numbers and others are dates.
+        UserError: Some times are numbers and others are dates, or some have a time zone and others
+            have none.
     """
-    times: list[Any] = [parse_time(cell) for cell in cells]
+    times: list[Any] = [_parsed(cell) for cell in cells]
     dated = [isinstance(time, datetime.datetime) for time in times]
-    if not any(dated) and _are_compact(times):
-        times = [datetime.datetime.strptime(str(int(time)), "%Y%m%d") for time in times]
-        style = COMPACT
+    compact = next((style for style in _COMPACT if not any(dated) and _are(times, style)), None)
+    if compact is not None:
+        style = compact
+        times = [datetime.datetime.strptime(str(int(time)), _FORMATS[style]) for time in times]
     elif any(dated):
-        if not all(dated):
-            raise UserError(
-                "Times must be numbers or dates, not both. Received: "
-                f"{cells[dated.index(True)]!r} and {cells[dated.index(False)]!r}."
-            )
+        _require_alike("numbers or dates, not both", cells, dated)
+        zoned = [time.tzinfo is not None for time in times]
+        _require_alike("all in a time zone, or all without one", cells, zoned)
+        times = list(map(_in_utc, times))
         style = DATETIME if any(time.time() != datetime.time() for time in times) else DATE
         if all(isinstance(cell, str) and len(cell.strip()) == 7 for cell in cells):
             style = MONTH
@@ -172,13 +183,21 @@ def on_steps(positions: np.ndarray) -> np.ndarray:
     return np.abs(steps - np.round(steps)) < _TOLERANCE * np.maximum(1, np.abs(steps))
 
 
-def _are_compact(times: Sequence[Any]) -> bool:
-    """Whether numbers are dates without separators, such as 19580329."""
+def _require_alike(wanted: str, cells: Sequence[Any], has: Sequence[bool]) -> None:
+    """Raises unless all times have something, or none."""
+    if any(has) and not all(has):
+        received = f"{cells[has.index(True)]!r} and {cells[has.index(False)]!r}"
+        raise UserError(f"Times must be {wanted}. Received: {received}.")
+
+
+def _are(times: Sequence[Any], style: str) -> bool:
+    """Whether numbers are dates or months without separators, such as 19580329 or 195803."""
+    least = _COMPACT[style]
     for time in times:
-        if not (1e7 <= time < 1e8 and time == int(time)):
+        if not (least <= time < 10 * least and time == int(time)):
             return False
         try:
-            datetime.datetime.strptime(str(int(time)), "%Y%m%d")
+            datetime.datetime.strptime(str(int(time)), _FORMATS[style])
         except ValueError:
             return False
     return bool(times)

@@ -158,6 +158,13 @@ ODD = {
     "compact dates": ("date,y\n20240331,1\n20240407,2\n20240421,4\n", {}, [1, 2, NAN, 4]),
     "months": ("month,y\n2023-11,1\n2023-12,2\n2024-02,4\n", {}, [1, 2, NAN, 4]),
     "ends of months": ("date,y\n2024-01-31,1\n2024-02-29,2\n2024-03-31,3\n", {}, [1, 2, 3]),
+    "compact months": ("month,y\n202311,1\n202312,2\n202402,4\n", {}, [1, 2, NAN, 4]),
+    "numbers, not months": ("time,y\n202311,1\n202312,2\n202313,4\n", {}, [1, 2, 4]),
+    "a zone for one only": ("time,y\n2024-03-03T01:00Z,1\n2024-03-03T02:00,2\n", {},
+                            "must be all in a time zone, or all without one"),
+    "clocks set back": ("time,y\n" + "".join(
+        f"2024-10-{27 + hour // 24}T{hour % 24:02}:00,1\n" for hour in [0, 1, 2, *range(2, 110)]
+    ), {}, "1 rows have .*2024-10-27T02.*an hour occurs twice: write times in UTC"),
     "no such way": (DAYS, {"time_steps": "row"}, "`time_steps` must be one of"),
 }  # fmt: skip
 
@@ -186,6 +193,7 @@ def test_files_of_other_columns_are_refused(tmp_path):
 TIMES = [
     (["1958-03-29", "1958-04-05", "1958-04-19"], "1 week", "1958-04-26"),
     ([19580329, 19580405], "1 week", "19580412"),
+    ([200011, 200012], "1 month", "200101"),
     ([1700, 1701, 1703], "1 unit", "1704"),
     ([0.5, 0.75, 1.25], "0.25 units", "1.5"),
     (["2024-11", "2024-12"], "1 month", "2025-01"),

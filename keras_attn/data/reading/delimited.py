@@ -1,0 +1,139 @@
+"""Tables of fields between delimiters: CSV and tab-separated text."""
+
+import csv
+import itertools
+import re
+from collections.abc import Iterator
+
+from keras_attn.data.reading.lines import excerpt, mistake_of
+from keras_attn.data.reading.table import Record, Table
+from keras_attn.limits import LINE_BYTES
+from keras_attn.validation import require
+
+_DELIMITERS = ",;\t|"
+_CSV_ERRORS = {
+    "new-line character": "a carriage return (CR) outside quotes; lines must end with LF or CRLF",
+    "unexpected end of data": "a quote begins a field, and no quote ends it",
+    "expected after": "text after the quote that ends a field; a quote within quotes is doubled",
+    "field larger": "a field that is too long; perhaps no quote ends it",
+}
+
+
+class DelimitedTable(Table):
+    """CSV: fields in quotes may have line breaks, and an empty line between rows has no meaning.
+
+    After a row that a quote makes malformed, the next one begins on the next line. A first line
+    such as `sep=;` names the delimiter, as Excel writes it.
+
+    Args:
+        path: The file.
+        lines: Its lines.
+        delimiter: The delimiter; by default that of comma, semicolon, tab and bar that makes the
+            most fields of the first line.
+    """
+
+    expects_header = True
+
+    def __init__(self, path, lines, delimiter: str | None = None):
+        super().__init__(path, lines)
+        (start, *_) = lines.peek(1)
+        self._before = 0  # lines that are left out
+        if named := re.fullmatch('"?sep=(.)"?', start):
+            lines.drop()
+            self._before, delimiter = 1, named[1]
+            start = next(iter(lines.peek(1)), "")
+        self._delimiter = delimiter or max(_DELIMITERS, key=lambda one: _count_fields(start, one))
+        rows = self._rows()
+        seen = list(itertools.islice(rows, 1))
+        require(bool(seen), f"{path}: the file has no row.")
+        self.first = list(seen[0].cells)
+        self._seen, self._rest = seen, rows
+
+    def sample(self, most):
+        self._seen += itertools.islice(self._rest, max(most - len(self._seen), 0))
+        return [record.cells for record in self._seen[:most] if record.mistake is None]
+
+    def records(self, keys):
+        for record in itertools.chain(self._seen, self._rest):
+            found, width = len(record.cells), len(self.first)
+            if record.mistake is None and found != width:
+                mistake = f"expected {width} fields as in the first line, found {found} in "
+                mistake += excerpt(self._delimiter.join(record.cells))
+                record = record._replace(mistake=mistake)
+            yield record
+
+    def _rows(self) -> Iterator[Record]:
+        csv.field_size_limit(LINE_BYTES.value)
+        lines = iter(self._lines)
+        row: list[str] = []  # the lines of the row that is read
+        again: list[str] = []  # lines to be read once more, the next one at the end
+
+        def with_ends() -> Iterator[str]:
+            for line in itertools.chain(iter(lambda: again.pop() if again else None, None), lines):
+                row.append(line)
+                yield line + "\n"
+
+        def reader() -> Iterator[list[str]]:
+            return csv.reader(with_ends(), delimiter=self._delimiter, strict=True)
+
+        rows, number = reader(), self._before
+        while True:
+            row.clear()
+            cells, mistake = [], None
+            try:
+                cells = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                mistake = f"malformed CSV: {_explained(error)}"
+                again.extend(reversed(row[1:]))
+                del row[1:]
+                rows = reader()
+            undecodable = filter(None, map(mistake_of, row))
+            mistake = next(undecodable, mistake)
+            if cells or mistake:
+                yield Record(number + 1, cells, mistake)
+            number += len(row)
+
+
+class QuotedTabSeparatedTable(DelimitedTable):
+    """Tab-separated text in which every field is in quotes."""
+
+    expects_header = False
+
+    def __init__(self, path, lines):
+        super().__init__(path, lines, "\t")
+
+
+class TabSeparatedTable(Table):
+    """Lines of fields with tabs between them; quotes belong to the text."""
+
+    def __init__(self, path, lines):
+        super().__init__(path, lines)
+        self.first = lines.peek(1)[0].split("\t")
+
+    def sample(self, most):
+        return [line.split("\t") for line in self._lines.peek(most)]
+
+    def records(self, keys):
+        for number, line in enumerate(self._lines, 1):
+            yield Record(number, line.split("\t"), mistake_of(line))
+
+    def place(self, record, key=None):
+        if key is None:
+            return super().place(record)
+        column = sum(len(cell) + 1 for cell in record.cells[:key]) + 1
+        return f"{super().place(record)}, column {column}"
+
+
+def _explained(error: csv.Error) -> str:
+    """What a message of the CSV reader means."""
+    found = (meaning for words, meaning in _CSV_ERRORS.items() if words in str(error))
+    return next(found, str(error))
+
+
+def _count_fields(line: str, delimiter: str) -> int:
+    try:
+        return len(next(csv.reader([line], delimiter=delimiter), ()))
+    except csv.Error:
+        return 0  # reading it reports this
