@@ -1,6 +1,8 @@
 """What all tests share: seeds, data from outside, and skips that count as failures on request."""
 
+import collections
 import gc
+import itertools
 import os
 import pathlib
 import random
@@ -99,6 +101,19 @@ def _fail_if_skipped(config, report):
     if not reason.removeprefix("Skipped: ").startswith(ABSENT_DATA):
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid} was skipped, which counts as a failure here: {reason}"
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """With --durations=N, also the N files that take longest: a default run has 15 minutes."""
+    if not config.option.durations:
+        return
+    seconds = collections.Counter()
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        if hasattr(report, "duration"):  # warnings have none
+            seconds[report.nodeid.partition("::")[0]] += report.duration
+    terminalreporter.section("slowest files")
+    for file, time in seconds.most_common(config.option.durations):
+        terminalreporter.line(f"{time:6.1f}s {file}")
 
 
 @pytest.hookimpl(wrapper=True)
