@@ -83,7 +83,7 @@ BAD_LINES = [
 
 @pytest.mark.parametrize(("content", "place", "found"), BAD_LINES)
 def test_bad_lines_of_tab_separated(tmp_path, content, place, found):
-    path = written(tmp_path, content)
+    path = written(tmp_path, content + b"c\td\n")
     assert message_of(read_pairs, path) == (
         f"{path}, {place}: expected source<TAB>target, {found}. "
         "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out."
