@@ -17,6 +17,8 @@ from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import require_positive
 
+_OF_SERIES = {"context": 48, "horizon": 12}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `presets`."""
@@ -40,7 +42,10 @@ def run(options: argparse.Namespace) -> None:
         print(yaml.safe_dump(find_recipe(options.recipe), sort_keys=False), end="")
         return
     print("Sizes of randomly initialized models, and the tasks for which they have recipes.")
-    print(f"Parameters with {options.vocabulary:,} tokens, shared by source and target.")
+    print(
+        f"Parameters with {options.vocabulary:,} tokens, shared by source and target; to forecast "
+        f"{_OF_SERIES['horizon']} steps from {_OF_SERIES['context']}."
+    )
     width = max(map(len, PRESETS))
     heading = None
     for name, preset in PRESETS.items():
@@ -50,9 +55,10 @@ def run(options: argparse.Namespace) -> None:
         # Dropout has no parameters; presets often differ only in it.
         sizes = frozenset(preset.config.items()) - {("dropout", preset.config.get("dropout"))}
         parameters = _count_parameters(preset.family, sizes, options.vocabulary)
+        digits = 1 if parameters >= 1e5 else 3
         tasks = ", ".join(preset.tasks)
         print(
-            f"  {name:<{width}} {parameters / 1e6:7.1f} M  {preset.description} ({tasks})",
+            f"  {name:<{width}} {parameters / 1e6:7.{digits}f} M  {preset.description} ({tasks})",
             flush=True,
         )
 
@@ -62,7 +68,8 @@ def _count_parameters(family: str, sizes: frozenset, vocabulary_size: int) -> in
     from keras_attn import models
     from keras_attn.models.parameter_count import parameter_count
 
-    model, arguments = getattr(models, family), dict(sizes)
-    if "vocabulary_size" in inspect.signature(model).parameters:
-        arguments["vocabulary_size"] = vocabulary_size
+    model = getattr(models, family)
+    of_data = _OF_SERIES | {"vocabulary_size": vocabulary_size}
+    accepted = inspect.signature(model).parameters
+    arguments = {name: size for name, size in of_data.items() if name in accepted} | dict(sizes)
     return parameter_count(lambda: model(**arguments))

@@ -32,7 +32,8 @@ TINY = {
 def test_presets_count_parameters(keras_attn, monkeypatch):
     from keras_attn import models
 
-    few = {name: models.PRESETS[name] for name in ("transformer_c_layers_2", "g2p_small")}
+    names = ("transformer_c_layers_2", "g2p_small", "forecast_tiny")
+    few = {name: models.PRESETS[name] for name in names}
     monkeypatch.setattr(models, "PRESETS", few)
     output = keras_attn.output("presets", "--vocabulary", "1000")
     # 1000 tokens of 128, two encoder blocks and two decoder blocks, and two norms.
@@ -43,6 +44,7 @@ def test_presets_count_parameters(keras_attn, monkeypatch):
     total = 1000 * 128 + 2 * (encoder + decoder) + 2 * 2 * 128
     rows = {line.split()[0]: line.split()[1] for line in output.splitlines() if " M  " in line}
     assert rows["g2p_small"] == f"{total / 1e6:.1f}"
+    assert 0.01 < float(rows["forecast_tiny"]) < 1
     assert "arxiv.org/abs/1706.03762, Table 3" in output
 
 
