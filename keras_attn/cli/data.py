@@ -133,7 +133,7 @@ def _show_series(options: argparse.Namespace) -> None:
             lines, found[name] = series_report(
                 paths, {"columns": options.columns, "encoding": options.encoding}, *layers
             )
-            print(f"{name}:", *lines, sep="\n")
+            print(f"{name}: {', '.join(paths)}", *lines, sep="\n")
     if options.json:
         write_text(options.json, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
 

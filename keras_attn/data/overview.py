@@ -152,9 +152,9 @@ def overview(
         rows = aligned_rows(files, form, mistake, parts[1])
     elif roles:
         plain: type[Table] = LinesTable if len(roles) == 1 else TabSeparatedTable
-        table = open_table(files[0], plain, form.encoding, skip_bad_lines=True)
-        parts, _ = select(table, roles, form.columns, optional)
-        rows = reading.tables(files, parts, plain=plain, mistake=mistake)
+        first = open_table(files[0], plain, form.encoding, skip_bad_lines=True)
+        parts, _ = select(first, roles, form.columns, optional)
+        rows = reading.tables(files, parts, first, plain=plain, mistake=mistake)
     else:
         return _all_columns(files, reading)
     found = Overview(reading, [Column(name) for name in parts])
@@ -202,20 +202,18 @@ def _records(table: Table, notes: list[str]) -> tuple[list[str], Iterator[Record
         # An object may lack what others have; Parquet reads the columns that are named.
         return table.names, table.records([] if isinstance(table, JsonTable) else table.names)
     width = table.width if table.first is None else len(table.first)
-    records = table.records(range(width))
     is_header = has_header(table)
     if not is_header and looks_like_names(table):
         is_header = True
         notes.append(f"{table.path}: the first line is taken for names of columns.")
     if is_header:
-        next(records)
         names = [cell.strip() for cell in table.first or ()]
         unique = [
             name if names.count(name) == 1 else f"{name} (column {number})"
             for number, name in enumerate(names, 1)
         ]
-        return unique, records
-    return [str(number) for number in range(1, width + 1)], records
+        return unique, table.after_header(range(width))
+    return [str(number) for number in range(1, width + 1)], table.records(range(width))
 
 
 def _text(value: Any) -> str:

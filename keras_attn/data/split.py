@@ -118,8 +118,8 @@ def _held_of_each_label(
             counts[index] += 1
     require(
         bool(counts.any()),
-        f"No source of {name} can be held out: every label has a single one. Numbers to be learned "
-        "as such are for the task regression (--task regression).",
+        f"{name}: every label occurs once, so nothing can be held out to choose the best model. "
+        "Is the label another column (--columns)? To predict numbers, set --task regression.",
         labels=len(sizes),
     )
     of_label = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])

@@ -117,7 +117,8 @@ def _describe(data: RunData, prepared: PreparedRun, plans: EpochPlans) -> None:
     """Prints what is trained, and what readers of the test metrics need to know."""
     task = prepared.task
     plan, padding = plans.of(0)
-    describe_run(prepared.settings, data.texts, data.examples, len(plan), padding, task)
+    held_out = prepared.validation.examples if prepared.validation else None
+    describe_run(prepared.settings, data.texts, data.examples, len(plan), padding, task, held_out)
     describe_rules(data.applied_rules)
     for line in TASK_RUNS[prepared.settings.task].described(data.texts["train"]):
         print(line, flush=True)

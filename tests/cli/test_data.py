@@ -1,7 +1,9 @@
 """`keras-attn data` counts what files hold, and what a run would make of it."""
 
 import json
+import os
 import re
+import threading
 
 import pytest
 
@@ -73,6 +75,8 @@ LABELS = ["--task", "classification"]
         ("a.tsv", "a\tb\nc\td\n", [], "2: 2 different"),
         ("a.tsv", "source\ttarget\nc\td\n", [], "source: 1 different"),
         ("a.tsv", "a\tb\nc\td\te\nf\tg\n", [], "2 rows, 1 malformed"),
+        ("a.tsv", "a\tb\na\tb\n", [], "2 rows, 1 double"),
+        ("a.csv", "text,label\na,1\ntext,label\nb,1\n", [], "2 rows, 1 malformed"),
         ("a.jsonl", '{"a": 1}\n{"a": 2, "b": 3}\n', [], "b: 2 different, 1 empty"),
         ("a.tsv", "a b\tO O\nc d\tO\n", TAGGING, "line 2, column 5: expected a tag for each of 2"),
         ("a.tsv", "Satz\tWert\n" + 10 * "x\t1\n", [], "first line is taken for names of columns"),
@@ -102,6 +106,15 @@ def test_forms(keras_attn, tmp_path, name, content, arguments, line):
 def test_a_file_without_a_sound_row_is_refused(keras_attn, tmp_path, content, line):
     (tmp_path / "a.csv").write_bytes(content)
     assert re.search(line, keras_attn.refusal("data", tmp_path / "a.csv"))
+
+
+def test_a_pipe_is_read_once(keras_attn, tmp_path):
+    path = tmp_path / "pipe.csv"
+    os.mkfifo(path)
+    writing = threading.Thread(target=path.write_text, args=("text,label\na,1\nb,1\n",))
+    writing.start()
+    assert "2 rows" in keras_attn.output("data", path, *LABELS)
+    writing.join()
 
 
 def test_files_of_other_columns_are_refused(keras_attn, tmp_path):

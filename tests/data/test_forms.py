@@ -102,6 +102,12 @@ def test_forms(name, packed, tmp_path):
         ("a.csv", b"text,label\nx, 5 \n", "text label", [("x", "5")]),
         ("a.jsonl", b'{"r": "x", "s": 5, "t": null}\n', "r s", [("x", "5")]),
         ("a.jsonl", b'{"r": ["x", "y"], "s": true}\n', "r s", [("x y", "True")]),
+        ("a.csv", b'"r", "s"\n"x, y", "5"\n', "r s", [("x, y", "5")]),
+        ("a.csv", b"0,1,2\n7,x,5\n", "2 3", [("x", "5")]),
+        ("a.csv", b'{"r": "x", "s": 5}\n', "r s", [("x", "5")]),
+        ("a.tsv", b'"x ""y""\t"\t5\nz\t4\n', "1 2", [('x "y"\t', "5"), ("z", "4")]),
+        ("a.tsv", b'"x\ny"\t5\nz\t4\n', "1 2", [("x\ny", "5"), ("z", "4")]),
+        ("a.tsv", b'"x" y\t5\n"z"\t4\n', "1 2", [('"x" y', "5"), ('"z"', "4")]),
         ("a.jsonl", b'{"a": {"r": "x", "b": {"s": 5}}}\n', "a.r a.b.s", [("x", "5")]),
     ],
 )
@@ -115,7 +121,12 @@ MISTAKES = [
     ("a.csv", b"good,pos\nbad,neg\n", None, "is the first line, 'good', 'pos', an example or the"),
     ("a.csv", b"text,label\nx,5\n", "text stars", "a.csv has no column 'stars'; it has 'text', 'l"),
     ("a.csv", b"id,a,b\n1,x,5\n", None, "is the first line, 'id', 'a', 'b', an example or"),
-    ("a.csv", b"id,text,b\n1,x,5\n", None, "is the first line, 'id', 'text', 'b', an example or"),
+    (
+        "a.csv",
+        b"id,text,b\n1,x,5\n",
+        None,
+        "none of the columns 'id', 'text', 'b' has a",
+    ),
     (
         "a.jsonl",
         b'{"a": 1, "text": 2, "b": 3}\n',
@@ -141,7 +152,7 @@ MISTAKES = [
         "a.json",
         b'{"text": {"0": "x", "1": "y"}, "label": {"0": 1, "1": 2}}',
         None,
-        "found the columns 'text', 'label' with the numbers of rows, as pandas writes",
+        "found 'text', 'label' as pandas writes other forms of tables",
     ),
     ("a.csv", b"text,label\nx,5\n", "text label,x", "no column 'label,x'; .* is one column"),
     ("a.tsv", b"x\ny\nz\n", None, "line 1, .*Nor is any of the next 2 rows an example"),
@@ -188,7 +199,36 @@ MISTAKES = [
         "line 1: found a character that is half",
     ),
     ("a.jsonl", b'{"text": "x", "text": "y"}\n', None, "line 1: expected a JSON object: .*twice|"),
-    ("a.jsonl", b'["text"]\n["x"]\n', None, "JSON"),
+    ("a.jsonl", b'["text"]\n["x"]\n', None, "or an object in each line: Extra data"),
+    ("a.jsonl", b'{\n"text": "x"\n}\n', None, "line 1: .* in each line: an object in several"),
+    ("a.json", b'{"0": {"text": "x"}, "1": {"text": "y"}}', None, "as pandas writes other forms"),
+    ("a.json", b'{"columns": ["text"], "index": [0], "data": [["x"]]}', None, "as pandas writes"),
+    ("a.csv", b"text,label\nx,5\ntext,label\n", None, "line 3: the names of the columns again"),
+    ("a.tsv", "text\tlabel\nx\t5\n\ufefftext\tlabel\n".encode(), None, "line 3: the names of the"),
+    ("a.csv", b"| text | label |\n|---|---|\n| x | 5 |\n", None, "found a table of Markdown"),
+    (
+        "a.csv",
+        b'text,label\n"x,5\n' + b"y,4\n" * 6 + b'z",3\n',
+        None,
+        "line 2: a quote begins a field of 8 lines, which are rows themselves",
+    ),
+    (
+        "a.csv",
+        b"id,text\n1,x\n",
+        None,
+        "columns 'id', 'text' has a usual name for the l",
+    ),
+    ("a.txt", b'{"cells": [\n]}\n', None, "found a Jupyter notebook"),
+    ("a.csv", b'<?xml version="1.0"?>\n', None, "found XML"),
+    ("a.csv", b"\xff\xff\xff\xff\x10", None, "found an Arrow stream"),
+    ("a.tsv", "\u200b\tx\n".encode(), None, "line 1, column 1: .* found an empty text"),
+    ("a.conll", b"x O\n" * 501, None, "the only sentence found has 501 words"),
+    (
+        "a.tsv",
+        "été à la crème brûlée\tb\n".encode() * 3 + "été à\tb\n".encode("cp1252"),
+        None,
+        "line 4, .* Other lines are UTF-8: the file has several encodings",
+    ),
     ("a.jsonl", b"text,label\n", None, "line 1: expected a JSON object"),
     ("a.json", b'[1, {"text": "x", "label": 1}]', None, "row 1: expected a JSON object, found '1'"),
     ("a.parquet", b"text,label\n", None, "cannot be read as Parquet"),
@@ -236,6 +276,17 @@ def test_objects_within_objects(form, tmp_path):
             columns=columns | {"source": "translation"})  # fmt: skip
 
 
+def test_utf8_needs_no_encoding(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(as_tsv([("crème brûlée", "süß")]))
+    refused("the file is UTF-8", read_pairs, tmp_path / "a.tsv", encoding="cp1252")
+
+
+def test_lists_of_python_in_csv_are_words_and_tags(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,tags\n\"['Anna', 'sings']\",\"['B-PER', 'O']\"\n[x] y,O O\n")
+    assert rows_of(read_tagged_texts(path)) == [("Anna sings", "B-PER O"), ("[x] y", "O O")]
+
+
 def test_the_encoding_is_named_where_bad_lines_are_left_out(tmp_path):
     rows = [("мы жили, дым шёл", "да"), ("был тихий вечер", "нет")] * 9
     (tmp_path / "a.csv").write_bytes(as_csv(rows).decode().encode("cp1251"))
@@ -250,7 +301,7 @@ def test_encodings(encoding, packed, tmp_path):
     path = tmp_path / "a.tsv"
     path.write_bytes(packed(as_tsv(rows).decode().encode(encoding)))
     assert rows_of(read_pairs(path, encoding=encoding)) == rows
-    refused("not in the encoding ascii", read_pairs, path, encoding="ascii")
+    refused("encoding='?ascii|in the encoding ascii", read_pairs, path, encoding="ascii")
     refused("must be a text encoding", read_pairs, path, encoding="rot13")
 
 

@@ -123,7 +123,8 @@ def _given(table: Table, keys: list[Key]) -> Selection:
     for number in numbers:
         require(number < len(names), f"{table.path} has {len(names)} columns.", column=number + 1)
     if len(numbers) == len(keys):
-        has_header = all(_is_header(names[number]) for number in numbers)
+        numbered = [str(number) for number in range(len(names))]  # by pandas
+        has_header = names == numbered or all(_is_header(names[number]) for number in numbers)
         note = f"the first line holds names of columns: {shown_names(names)}" if has_header else ""
         return Selection(tuple(numbers), has_header, len(names), note)
     indices = []
@@ -155,6 +156,13 @@ def _found(
         raise UserError(
             f"{table.path}: a column is needed for each of {', '.join(roles)}; the first line has "
             f"{shown_names(names)}."
+        )
+    if table.expects_header and any(usual):
+        missing = " and ".join(role for role, one in zip(roles, usual, strict=True) if not one)
+        raise UserError(
+            f"{table.path}: none of the columns {shown_names(names)} has a usual name for the "
+            f"{missing}. Set `columns` (--columns "
+            f"{' '.join(f'{role}=NAME' for role in roles)}), if there is one."
         )
     if table.expects_header:
         by_name = " ".join(f"{role}=NAME" for role in roles)

@@ -11,6 +11,10 @@ from keras_attn.limits import LINE_BYTES
 from keras_attn.validation import require
 
 _DELIMITERS = ",;\t|"
+_LOOKED_AT = 100  # lines that show how fields are quoted
+_MANY = 5  # lines within a field that may be rows
+_NEARLY_ALL = 0.9
+_RULE = set("|-: ")  # of the line between the header and the rows of Markdown
 _CSV_ERRORS = {
     "new-line character": "a carriage return (CR) outside quotes; lines must end with LF or CRLF",
     "unexpected end of data": "a quote begins a field, and no quote ends it",
@@ -43,6 +47,14 @@ class DelimitedTable(Table):
             self._before, delimiter = 1, named[1]
             start = next(iter(lines.peek(1)), "")
         self._delimiter = delimiter or max(_DELIMITERS, key=lambda one: _count_fields(start, one))
+        begin = lines.peek(_LOOKED_AT)
+        # A blank between a delimiter and a quote would make the quote a part of the text.
+        self._skips_blanks = any(f'{self._delimiter} "' in line for line in begin)
+        require(
+            self._delimiter != "|"
+            or not any("---" in line and set(line) <= _RULE for line in begin),
+            f"{path}: expected CSV, found a table of Markdown; save it as CSV.",
+        )
         rows = self._rows()
         seen = list(itertools.islice(rows, 1))
         require(bool(seen), f"{path}: the file has no row.")
@@ -74,7 +86,12 @@ class DelimitedTable(Table):
                 yield line + "\n"
 
         def reader() -> Iterator[list[str]]:
-            return csv.reader(with_ends(), delimiter=self._delimiter, strict=True)
+            return csv.reader(
+                with_ends(),
+                delimiter=self._delimiter,
+                skipinitialspace=self._skips_blanks,
+                strict=True,
+            )
 
         rows, number = reader(), self._before
         while True:
@@ -82,10 +99,12 @@ class DelimitedTable(Table):
             cells, mistake = [], None
             try:
                 cells = next(rows)
+                mistake = self._stray_quote(row, cells)
             except StopIteration:
                 return
             except csv.Error as error:
                 mistake = f"malformed CSV: {_explained(error)}"
+            if mistake:
                 again.extend(reversed(row[1:]))
                 del row[1:]
                 rows = reader()
@@ -94,6 +113,17 @@ class DelimitedTable(Table):
             if cells or mistake:
                 yield Record(number + 1, cells, mistake)
             number += len(row)
+
+    def _stray_quote(self, lines: list[str], cells: list[str]) -> str | None:
+        """What is wrong with a row of several lines, if the lines within it are rows as well."""
+        within = lines[1:-1]
+        rows = sum(_count_fields(line, self._delimiter) == len(cells) for line in within)
+        if len(within) < _MANY or rows < _NEARLY_ALL * len(within):
+            return None
+        return (
+            f"a quote begins a field of {len(lines):,} lines, which are rows themselves; a quote "
+            "is missing, or one too many"
+        )
 
 
 class QuotedTabSeparatedTable(DelimitedTable):

@@ -2,6 +2,7 @@
 
 import codecs
 import contextlib
+import re
 from collections.abc import Iterator
 
 from keras_attn.data.reading.content import chunks_of, compression_of
@@ -26,23 +27,34 @@ _OTHERS = {
     b"%PDF-": "PDF",
     b"\x89PNG": "an image",
     b"\xff\xd8\xff": "an image",
-    b"\x89HDF": "HDF5",
+    b"\x89HDF": "HDF5: save the table as Parquet or CSV",
     b"SQLite format 3": "a data base: save the table as CSV",
-    b"\x93NUMPY": "a NumPy array",
+    b"\x93NUMPY": "a NumPy array: save its rows as text",
     b"ARROW1\0\0": "Feather: save it as Parquet",
     b"Obj\x01": "Avro: save it as Parquet",
-    **{bytes([0x80, version]): "a pickle of Python" for version in (2, 3, 4, 5)},
+    b"\xff\xff\xff\xff": "an Arrow stream: save it as Parquet",
+    **{
+        bytes([0x80, version]): "a pickle of Python: save it as Parquet or CSV"
+        for version in (2, 3, 4, 5)
+    },
     b"{\\rtf": "RTF: save it as plain text",
     b"version https://git-lfs": "a pointer of Git LFS: fetch the file (git lfs pull)",
 }
-_WEB_PAGES = (b"<!doctype html", b"<html")
+# How they begin in lower case, after white space.
+_DOCUMENTS = {
+    rb"<!doctype html|<html": "a page of HTML",
+    rb"<\?xml": "XML: save it as CSV or JSON lines",
+    rb"\{\s*\"cells\"\s*:": "a Jupyter notebook: save its texts as a file of their own",
+}
 _TAR = b"ustar", 257  # and its place in a TAR archive
 _SAMPLE_BYTES = 1 << 16
+_REPLACEMENT = "\ufffd"
 _ENOUGH = 3  # bytes beyond ASCII to guess from
 # What files are found in; of encodings that differ in a few letters only the most frequent one.
 _USUAL = ["cp1252", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874"]
 _USUAL += ["cp932", "euc_jp", "gb18030", "big5", "cp949"]
 _EXCERPT_LENGTH = 40
+_EMPTY = re.compile("[\\s\\u200b-\\u200f\\u2060\\ufeff]*")
 
 
 class BadLine(str):
@@ -104,8 +116,8 @@ def check_encoding(encoding: str | None) -> None:
 
 
 def is_empty(text: str) -> bool:
-    """Whether a text is nothing but white space."""
-    return not text or text.isspace()
+    """Whether a text is nothing but white space and marks without a width."""
+    return _EMPTY.fullmatch(text) is not None
 
 
 def excerpt(line: str) -> str:
@@ -142,8 +154,10 @@ def _utf8_chunks(path: str, encoding: str | None) -> Iterator[bytes]:
 
 def _other_kind(first: bytes) -> str | None:
     """What a file is that is no text, by its first bytes; `None` for text."""
-    if first[:64].lstrip().lower().startswith(_WEB_PAGES):
-        return "a page of HTML"
+    begin = first[:64].removeprefix(_UTF8_MARK).lstrip().lower()
+    for pattern, kind in _DOCUMENTS.items():
+        if re.match(pattern, begin):
+            return kind
     magic, place = _TAR
     if first.startswith(magic, place):
         return "a TAR archive: unpack it"
@@ -158,6 +172,11 @@ def _reencoded(path: str, chunks: Iterator[bytes], encoding: str) -> Iterator[by
     is_first = True
     try:
         for chunk in chunks:
+            require(
+                not (is_first and _is_utf8(chunk)),
+                f"{path}: the file is UTF-8, which needs no `encoding`.",
+                encoding=encoding,
+            )
             text = decoder.decode(chunk)
             yield (text.removeprefix("\ufeff") if is_first else text).encode(_UTF8)
             is_first = is_first and not text
@@ -165,6 +184,15 @@ def _reencoded(path: str, chunks: Iterator[bytes], encoding: str) -> Iterator[by
     except UnicodeError as error:
         reason = getattr(error, "reason", None) or error
         raise UserError(f"{path}: the file is not in the encoding {encoding} ({reason}).") from None
+
+
+def _is_utf8(begin: bytes) -> bool:
+    """Whether bytes are UTF-8, and not ASCII alone."""
+    try:
+        text = codecs.getincrementaldecoder(_UTF8)().decode(begin)
+    except UnicodeDecodeError:
+        return False
+    return sum(character > "\x7f" for character in text[:_SAMPLE_BYTES]) >= _ENOUGH
 
 
 def _lines_of(block: bytes, path: str, before: int, skip_bad_lines: bool | None) -> list[str]:
@@ -205,6 +233,10 @@ def _guess(block: bytes, place: int) -> str:
     sample = block[begin : begin + _SAMPLE_BYTES]
     if sum(byte > 127 for byte in sample) < _ENOUGH:
         return ""
+    text = sample.decode(_UTF8, "replace")
+    wrong = text.count(_REPLACEMENT)
+    if sum(character > "\x7f" for character in text) - wrong > wrong / 2:
+        return " Other lines are UTF-8: the file has several encodings."
     found = charset_normalizer.from_bytes(sample, cp_isolation=_USUAL).best()
     if found is None:
         return ""

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,9 +54,9 @@ class JsonTable(Table):
                     # Only an escape can be half of a surrogate pair.
                     yield _json_record(number, parse_json(line, ""), "\\u" in line)
                 except UserError as error:
-                    yield Record(
-                        number, {}, f"expected a JSON object in each line: {_reason(error)}"
-                    )
+                    is_spread = line.strip() == "{"
+                    reason = "an object in several lines" if is_spread else _reason(error)
+                    yield Record(number, {}, f"expected a JSON object in each line: {reason}")
 
     def _of_list(self) -> Iterator[Record]:
         self.unit = "row"
@@ -114,8 +115,9 @@ class ParquetTable(Table):
 
 
 def _reason(error: UserError) -> str:
-    """What is wrong with JSON, without the name of a file."""
-    return str(error).removeprefix(": ").removesuffix(".")
+    """What is wrong with JSON, without the name of a file, and without a place in a line."""
+    text = str(error).removeprefix(": ").removeprefix("valid JSON is expected: ")
+    return re.sub(r": line 1 column \d+ \(char \d+\)", "", text).removesuffix(".")
 
 
 def _flat_names(fields: Any, depth: int = _DEPTH) -> Iterator[str]:
@@ -154,13 +156,13 @@ def _refuse_wrapped(path: str, cells: dict[str, Any]) -> None:
                 f"{path}: the rows are inside {name!r}; write them as a list of objects, or an "
                 "object a line."
             )
-    by_number = [
-        isinstance(cell, dict) and all(map(str.isdecimal, cell)) for cell in cells.values()
-    ]
-    if by_number and all(by_number):
+    objects = [cell for cell in cells.values() if isinstance(cell, dict)]
+    has_numbers = [cells, *objects] if len(cells) == len(objects) > 0 else []
+    by_number = any(one and all(map(str.isdecimal, one)) for one in has_numbers)
+    if by_number or set(cells) == {"columns", "index", "data"}:
         raise UserError(
-            f"{path}: expected rows, found the columns {shown_names(list(cells))} with the numbers "
-            "of rows, as pandas writes them; write to_json(orient='records', lines=True)."
+            f"{path}: expected rows, found {shown_names(list(cells))} as pandas writes other forms "
+            "of tables; write to_json(orient='records', lines=True)."
         )
     lists = [len(cell) for cell in cells.values() if isinstance(cell, list)]
     are_columns = len(lists) == len(cells) > 1 and len(set(lists)) == 1 < lists[0]

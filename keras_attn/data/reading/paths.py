@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keras_attn.data.reading.content import is_remote, suffixes_of
+from keras_attn.data.reading.table import shown_names
 from keras_attn.data.reading.tables import form_of
 from keras_attn.validation import UserError, require
 
@@ -51,7 +52,10 @@ def _files_in(folder: str) -> list[str]:
         for entry in os.scandir(folder)
         if entry.is_file() and not entry.name.startswith((".", "_"))
     )
-    require(bool(names), f"{folder}: the folder has no file.")
+    if not names:
+        inner = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+        hint = f", but the folders {shown_names(inner)}: name one, or a pattern" if inner else ""
+        raise UserError(f"{folder}: the folder has no file{hint}.")
     forms = {(form_of(name), *suffixes_of(Path(name).name)[-1:]) for name in names}
     if len(forms) > 1:
         raise UserError(

@@ -11,7 +11,7 @@ from keras_attn.data.reading.columns import Selection, select
 from keras_attn.data.reading.content import content_digest, suffixes_of
 from keras_attn.data.reading.delimited import TabSeparatedTable
 from keras_attn.data.reading.lines import SKIP_HINT, excerpt, is_empty
-from keras_attn.data.reading.several import SEVERAL, is_missing, number_in
+from keras_attn.data.reading.several import SEVERAL, is_missing, listed, number_in
 from keras_attn.data.reading.table import Key, Record, Table
 from keras_attn.data.reading.tables import open_table
 from keras_attn.data.stored_texts import stored_columns
@@ -74,9 +74,23 @@ class Reading:
     notes: list[str] = dataclasses.field(default_factory=list)
     mistakes: list[str] = dataclasses.field(default_factory=list)
 
-    def tables(self, files: Iterable[str], roles: Sequence[str], **options: Any) -> Iterator[Row]:
-        """Yields the examples of files, one after the other (see `table_rows`)."""
+    def tables(
+        self,
+        files: Iterable[str],
+        roles: Sequence[str],
+        first: Table | None = None,
+        **options: Any,
+    ) -> Iterator[Row]:
+        """Yields the examples of files, one after the other (see `table_rows`).
+
+        Args:
+            files: The files.
+            roles: The parts of an example.
+            first: The first file, if it is open already.
+            **options: Further arguments of `table_rows`.
+        """
         for file in files:
+            options["table"], first = first, None
             yield from table_rows(file, roles, self.form, notes=self.notes, **options)
 
     def good(self, rows: Iterable[Row]) -> Iterator[tuple]:
@@ -170,8 +184,8 @@ def _hint_at_start(rows: Iterator[Row]) -> str:
     if None in mistakes:
         return SKIP_HINT
     return (
-        f"Nor is any of the next {len(mistakes):,} rows an example: is the file of another form, "
-        "or are other columns meant (--columns)?"
+        f"Nor is any of the next {len(mistakes):,} rows an example: is the file of another form "
+        "(name it *.csv, *.jsonl or *.conll), or are other columns meant (--columns)?"
     )
 
 
@@ -191,6 +205,7 @@ def table_rows(
     plain: type[Table] = TabSeparatedTable,
     notes: list[str] | None = None,
     mistake: Mistake = lambda *parts: None,
+    table: Table | None = None,
 ) -> Iterator[Row]:
     """Yields the examples of a file.
 
@@ -202,19 +217,18 @@ def table_rows(
         plain: The form of a file that is not known by its name.
         notes: A list that gets a line about what was chosen for the user, if anything.
         mistake: Describes what is wrong with the parts of an example, or returns `None`.
+        table: The file, if it is open already.
 
     Raises:
         UserError: The file is missing, unreadable, empty or damaged, or it is not clear which
             columns are meant.
     """
-    table = open_table(path, plain, form.encoding, form.skip_bad_lines)
+    table = table or open_table(path, plain, form.encoding, form.skip_bad_lines)
     found, selection = select(table, roles, form.columns, optional)
     if notes is not None and selection.note:
         notes.append(f"{path}: {selection.note}")
-    records = table.records(selection.keys)
-    if selection.has_header:
-        next(records)
-    for record in records:
+    rows = table.after_header if selection.has_header else table.records
+    for record in rows(selection.keys):
         row = _row(table, found, selection, record, form.separator)
         wrong = mistake(*row.fields) if row.mistake is None else None
         if wrong is not None:
@@ -233,9 +247,12 @@ def _row(
         return Row((), f"{table.place(record)}: {record.mistake}")
     if isinstance(table, TabSeparatedTable) and len(record.cells) != selection.width:
         return Row((), _wrong_tabs(table, roles, selection, record))
+    cells = [record.cells[key] for key in selection.keys]
+    if "tags" in roles and all(isinstance(listed(cell), list) for cell in cells):
+        cells = list(map(listed, cells))  # what pandas wrote of lists into CSV
     fields = []
-    for role, key in zip(roles, selection.keys, strict=True):
-        value, problem = _value(role, record.cells[key], separator)
+    for role, key, cell in zip(roles, selection.keys, cells, strict=True):
+        value, problem = _value(role, cell, separator)
         if problem is not None:
             return Row((), _wrong_cell(table, roles, selection, record, role, key, problem))
         fields.append(value)
@@ -274,6 +291,8 @@ def _wrong_tabs(table: Table, roles: tuple[str, ...], selection: Selection, reco
     count, width = len(record.cells), selection.width or len(roles)
     line = "\t".join(record.cells)
     found = f"{count - 1} tabs" if count > 1 else "no tab"
+    if "tags" in roles and (is_empty(line) or " " not in line):
+        found += " (a word a line is read from *.conll)"
     # Where a tab is missing, or the first one that is too many.
     column = len(line) + 1 if count < width else len("\t".join(record.cells[:width])) + 1
     place = f"{table.place(record)}, column {column}"

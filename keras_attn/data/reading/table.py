@@ -28,6 +28,11 @@ class Record(NamedTuple):
     mistake: str | None = None
 
 
+def _is_same(cells: Sequence[str], header: Sequence[str]) -> bool:
+    """Whether cells are those of a header, perhaps after a byte order mark."""
+    return [cell.removeprefix("\ufeff") for cell in cells] == header
+
+
 def shown_names(names: Sequence[str]) -> str:
     """Names of columns for a message."""
     shown = ", ".join(repr(name[:_LONGEST]) for name in names[:_SHOWN])
@@ -99,6 +104,21 @@ class Table(abc.ABC):
         Args:
             keys: The columns that are needed.
         """
+
+    def after_header(self, keys: Sequence[Key]) -> Iterator[Record]:
+        """Yields the rows after the first one, which holds the names of the columns.
+
+        Where the names occur again, as in joined files, that is a mistake.
+
+        Args:
+            keys: The columns that are needed.
+        """
+        header = self.first or []
+        for number, record in enumerate(self.records(keys)):
+            if number and record.cells[-1:] == header[-1:] and _is_same(record.cells, header):
+                record = record._replace(mistake="the names of the columns again")
+            if number:
+                yield record
 
     def place(self, record: Record, key: Key | None = None) -> str:
         """The beginning of a message about a row, or about one of its cells."""

@@ -1,6 +1,8 @@
 """Tables of all forms, opened by the names and the first lines of files."""
 
+import csv
 import itertools
+import re
 from collections.abc import Iterator
 
 from keras_attn.data.reading.content import suffixes_of
@@ -15,6 +17,8 @@ from keras_attn.data.reading.table import Lines, Record, Table
 from keras_attn.validation import require
 
 _LOOKED_AT = 100  # lines that show whether fields are quoted
+_QUOTED = re.compile(r'"([^"]|"")*"')
+_LONG = 500  # words of a sentence
 
 
 class LinesTable(Table):
@@ -45,7 +49,13 @@ class ConllTable(Table):
         sentences = self._sentences()
         first = next(sentences, None)
         require(first is not None, f"{path}: the file has no sentence.")
-        self._all = itertools.chain([first], sentences)
+        second = next(sentences, None)
+        require(
+            second is not None or len(first[1]) <= _LONG,
+            f"{path}: an empty line must follow each sentence; the only sentence found has "
+            f"{len(first[1]):,} words.",
+        )
+        self._all = itertools.chain(filter(None, [first, second]), sentences)
 
     @property
     def usual_columns(self) -> tuple[int, int]:
@@ -104,7 +114,7 @@ def open_table(
         require(encoding is None, f"{path}: Parquet has no `encoding`.", encoding=encoding)
         return ParquetTable(path, Lines(path))
     lines = Lines(path, skip_bad_lines, encoding)
-    if form is plain and lines.peek(1)[0].startswith('{"'):
+    if form in (plain, DelimitedTable) and lines.peek(1)[0].startswith('{"'):
         form = JsonTable
     if form is TabSeparatedTable and _is_quoted(lines.peek(_LOOKED_AT)):
         form = QuotedTabSeparatedTable
@@ -117,11 +127,22 @@ def form_of(path: str) -> type[Table] | None:
 
 
 def _is_quoted(lines: list[str]) -> bool:
-    """Whether every field of lines is in quotes."""
-    fields = [field for line in lines for field in line.split("\t")]
-    return len(fields) > 1 and all(
-        len(field) > 1 and field.startswith('"') and field.endswith('"') for field in fields
-    )
+    """Whether fields of lines are in quotes as in CSV, and the quotes are no part of the text.
+
+    That is so if all are in quotes, or if the lines are rows of one width only when they are read
+    as CSV, or if quotes within quotes are doubled.
+    """
+    fields = [line.split("\t") for line in lines]
+    flat = list(itertools.chain.from_iterable(fields))
+    if len(flat) > 1 and all(map(_QUOTED.fullmatch, flat)):
+        return True
+    try:
+        rows = list(csv.reader([f"{line}\n" for line in lines], delimiter="\t", strict=True))
+    except csv.Error:
+        return False
+    widths = {len(row) for row in rows}
+    is_doubled = any('""' in field[1:-1] for field in flat if _QUOTED.fullmatch(field))
+    return len(widths) == 1 < max(widths) and (is_doubled or len(set(map(len, fields))) > 1)
 
 
 def _conll_cells(line: str) -> list[str]:

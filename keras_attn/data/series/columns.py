@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keras_attn.data.reading.several import MISSING
 from keras_attn.data.reading.table import Key, Table, shown_names
 from keras_attn.data.reading.tables import ConllTable
 from keras_attn.validation import UserError, require, require_one_of
@@ -20,7 +21,6 @@ _USUAL = {
     "series": ("series", "series_id", "unique_id", "item_id", "id"),
     "target": ("target", "value", "y"),
 }
-_MISSING = ("", "na", "n/a", "nan", "null", "none")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +113,7 @@ def parse_value(cell: Any) -> float | None:
     """
     if cell is None:
         return math.nan
-    if isinstance(cell, str) and cell.strip().casefold() in _MISSING:
+    if isinstance(cell, str) and cell.strip().casefold() in MISSING:
         return math.nan
     try:
         value = float(cell)

@@ -27,6 +27,7 @@ TIME_STEPS = ("equal", "rows")
 """How rows are put on steps: by their times, which must be equally far apart, or one after the
 other."""
 
+_HOURS = 12 * 3.6e9  # microseconds
 _RARE = 0.01  # of the rows: no other series, but an hour that is repeated
 _FEWEST = 0.05  # of the steps from the first to the last time that must have a row
 
@@ -112,10 +113,8 @@ def _file_rows(file: str, reading: Reading, found: dict[str, SeriesColumns]) -> 
     table = open_table(file, TabSeparatedTable, form.encoding, form.skip_bad_lines)
     chosen = found[file] = select_series(table, form.columns)
     keys = [key for keys in chosen.keys.values() for key in keys]
-    records = table.records(keys)
-    if chosen.has_header:
-        next(records)
-    for record in records:
+    rows = table.after_header if chosen.has_header else table.records
+    for record in rows(keys):
         yield _row(table, chosen, record)
 
 
@@ -189,7 +188,8 @@ def _check_double(
             first += f" of the series {names[series[row]]!r}"
         else:
             hint = " If there are several series, name the column of their names (series=NAME)."
-            if double.sum() < _RARE * len(series) and axis.unit == "microsecond":
+            is_clock = axis.unit == "microsecond" and axis.step < _HOURS
+            if is_clock and double.sum() < _RARE * len(series):
                 hint = (
                     " Where clocks are set back, an hour occurs twice: write times in UTC, or with "
                     "their distance to it (2024-10-27T02:30+02:00)."
@@ -256,6 +256,9 @@ def described(table: SeriesTable) -> list[str]:
         f"    series: {len(lengths):,} of {shown} steps of {table.axis.described()}, "
         f"{', '.join(table.channels)}"
     )
+    after = sum(len(values) for values in table.values) - int(lengths.sum())
+    if after:
+        lines.append(f"    future: {after:,} steps after the last value of a target")
     for name, missing in missing_values(table).items():
         if missing:
             lines.append(f"   missing: {missing:,} of {lengths.sum():,} values of {name}")
@@ -276,4 +279,4 @@ def missing_values(table: SeriesTable) -> dict[str, int]:
 
 def _is_constant(values: np.ndarray) -> bool:
     values = values[~np.isnan(values)]
-    return len(values) == 0 or bool(np.ptp(values) == 0)
+    return len(values) > 1 and bool(np.ptp(values) == 0)

@@ -26,6 +26,7 @@ def describe_run(
     batches: int,
     padding: float,
     task: Task,
+    held_out: Examples | None = None,
 ) -> None:
     """Prints the texts, the batches and the model of a run.
 
@@ -36,6 +37,7 @@ def describe_run(
         batches: Number of batches of an epoch.
         padding: Fraction of their tokens that is padding.
         task: Its task.
+        held_out: Its examples for validation.
     """
     for name, part in texts.items():
         print(f"{name:>10}: {len(part):,} {examples.kind}s from {part.name}")
@@ -47,10 +49,12 @@ def describe_run(
             f"  left out: {examples.dropped_long:,} {examples.kind}s longer than {longest} tokens, "
             f"{examples.dropped_empty:,} without a token"
         )
-    if examples.truncated:
+    held_out = getattr(held_out, "truncated", 0)
+    if examples.truncated or held_out:
+        others = f", and {held_out:,} for validation" if held_out else ""
         print(
             f" truncated: {examples.truncated:,} {examples.kind}s to their first "
-            f"{settings.data.max_source_length} tokens"
+            f"{settings.data.max_source_length} tokens{others}"
         )
     of_padding = f", {padding:.1%} of their tokens padding" if padding else ""
     print(f"   batches: {batches:,} an epoch{of_padding}")

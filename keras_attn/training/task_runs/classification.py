@@ -10,7 +10,7 @@ from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.data.files import has_label_lists
 from keras_attn.data.labelled_examples import class_numbers
 from keras_attn.data.overview import alike
-from keras_attn.data.reading.several import number_in
+from keras_attn.data.reading.several import MISSING, number_in
 from keras_attn.evaluation import LABELS, LabelCounts
 from keras_attn.tasks import (
     ClassificationTask,
@@ -120,6 +120,10 @@ class ClassificationRun(HeadRun):
             lines.append(f"   warning: {len(rare):,} labels occur only once: {names}")
         for group in alike(label for label, _ in counts):
             lines.append(f"   warning: labels that look alike: {', '.join(map(ascii, group))}")
+        missing = [label for label, _ in counts if label.casefold() in MISSING]
+        if missing:
+            names = ", ".join(map(repr, missing))
+            lines.append(f"   warning: labels that look like missing values: {names}")
         if self.task_class is ClassificationTask:
             lines += _hints([label for label, _ in counts])
         return lines

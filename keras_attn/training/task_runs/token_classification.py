@@ -41,6 +41,13 @@ class TokenClassificationRun(ClassificationRun):
     def recognized(self, data):
         return self.name
 
+    def described(self, texts):
+        lines = super().described(texts)
+        if all(len(tags.split()) == 1 for tags in texts.targets):
+            line = "every text is one word; sentences with a word a line are read from *.conll"
+            lines.append(f"   warning: {line}")
+        return lines
+
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         # A rare tag may be in the held-out texts alone: it is never predicted, and counts as wrong.
         return TaggedExamples.from_pairs(
