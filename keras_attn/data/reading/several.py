@@ -12,7 +12,7 @@ from keras_attn.validation import UserError
 _LARGEST = 3.4e38  # of float32
 _LONGEST_LITERAL = 10_000
 
-MISSING = ("", "na", "n/a", "nan", "null", "none")
+MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none")
 """How missing values are written, in lower case."""
 
 Found = tuple[Any, str | None]
