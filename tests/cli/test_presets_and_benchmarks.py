@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from importlib.resources import files
 
 import pytest
 import yaml
@@ -261,13 +262,19 @@ def test_a_recipe_that_there_is_not(keras_attn, name, message):
     assert re.search(message, error)
 
 
+def _extended(name):
+    """The recipes that a recipe extends."""
+    content = yaml.safe_load((files("keras_attn.recipes") / f"{name}.yaml").read_text())
+    bases = content.get("extends", [])
+    return [bases] if isinstance(bases, str) else bases
+
+
 def test_every_recipe_is_that_of_a_preset_and_none_is_left_over():
-    used = {"embedding", "tagging", "language_model", "masked_language_model", "span_corruption"}
-    used |= {"translation", "letters_to_phonemes", "classification", "subwords"}
+    used = {base for name in recipe_names() for base in _extended(name)}
     for name, preset in PRESETS.items():
         for task in preset.tasks:
-            files = [f"{name}.{task}", f"{preset.recipes}.{task}"]
-            found = [file for file in files if file in recipe_names()]
+            usual = [f"{name}.{task}", f"{preset.recipes}.{task}"]
+            found = [file for file in usual if file in recipe_names()]
             assert found, f"{name} has no recipe for {task}"
             used |= set(found)
     of_init = {name for name in recipe_names() if name.startswith("fine_tuning.")}
