@@ -92,7 +92,8 @@ def run(options: argparse.Namespace) -> None:
             f"{count:,} of {len(parts[second].rows):,} rows of {second} have a {column} of {first}."
         )
     if task_run is not None and task_run.has_labels:
-        found["unknown"] = _compare_labels(parts)
+        (*_, labels) = found["parts"]["train"]["columns"].values()
+        found["unknown"] = _compare_labels(parts, labels)
     if options.preset or options.init:
         found["run"] = _run(options, task)
         _print_run(found["run"], options.preset or options.init)
@@ -100,8 +101,15 @@ def run(options: argparse.Namespace) -> None:
         write_text(options.json, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
 
 
-def _compare_labels(parts: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Prints and returns the labels of other parts that the training data lack."""
+def _compare_labels(
+    parts: Mapping[str, Any], column: Mapping[str, Any]
+) -> dict[str, dict[str, int]]:
+    """Prints what is odd about labels, and returns those of other parts that train lacks.
+
+    Args:
+        parts: What the parts of the data hold.
+        column: The summary of the training labels.
+    """
     from keras_attn.data.overview import alike
 
     train = parts["train"]
@@ -109,7 +117,6 @@ def _compare_labels(parts: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     for name, labels in unknown.items():
         if labels:
             print(f"Labels of {name} that train lacks: {_counts(labels)}.")
-    column = train.columns[-1].summary()
     for labels in alike(column.get("values", ())):
         print(f"Labels that look alike: {', '.join(map(ascii, labels))}.")
     if column["different"] == len(train.rows) > 1:

@@ -121,12 +121,7 @@ MISTAKES = [
     ("a.csv", b"good,pos\nbad,neg\n", None, "is the first line, 'good', 'pos', an example or the"),
     ("a.csv", b"text,label\nx,5\n", "text stars", "a.csv has no column 'stars'; it has 'text', 'l"),
     ("a.csv", b"id,a,b\n1,x,5\n", None, "is the first line, 'id', 'a', 'b', an example or"),
-    (
-        "a.csv",
-        b"id,text,b\n1,x,5\n",
-        None,
-        "none of the columns 'id', 'text', 'b' has a",
-    ),
+    ("a.csv", b"id,text,b\n1,x,5\n", None, "none of the columns 'id', 'text', 'b' has a usual na"),
     (
         "a.jsonl",
         b'{"a": 1, "text": 2, "b": 3}\n',
@@ -212,12 +207,7 @@ MISTAKES = [
         None,
         "line 2: a quote begins a field of 8 lines, which are rows themselves",
     ),
-    (
-        "a.csv",
-        b"id,text\n1,x\n",
-        None,
-        "columns 'id', 'text' has a usual name for the l",
-    ),
+    ("a.csv", b"id,text\n1,x\n", None, "none of the columns 'id', 'text' has a usual name for"),
     ("a.txt", b'{"cells": [\n]}\n', None, "found a Jupyter notebook"),
     ("a.csv", b'<?xml version="1.0"?>\n', None, "found XML"),
     ("a.csv", b"\xff\xff\xff\xff\x10", None, "found an Arrow stream"),
@@ -301,7 +291,8 @@ def test_encodings(encoding, packed, tmp_path):
     path = tmp_path / "a.tsv"
     path.write_bytes(packed(as_tsv(rows).decode().encode(encoding)))
     assert rows_of(read_pairs(path, encoding=encoding)) == rows
-    refused("encoding='?ascii|in the encoding ascii", read_pairs, path, encoding="ascii")
+    wrong = "the file is UTF-8" if encoding == "utf-8-sig" else "not in the encoding ascii"
+    refused(wrong, read_pairs, path, encoding="ascii")
     refused("must be a text encoding", read_pairs, path, encoding="rot13")
 
 

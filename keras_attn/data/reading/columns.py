@@ -157,15 +157,14 @@ def _found(
             f"{table.path}: a column is needed for each of {', '.join(roles)}; the first line has "
             f"{shown_names(names)}."
         )
+    by_name = " ".join(f"{role}=NAME" for role in roles)
     if table.expects_header and any(usual):
         missing = " and ".join(role for role, one in zip(roles, usual, strict=True) if not one)
         raise UserError(
             f"{table.path}: none of the columns {shown_names(names)} has a usual name for the "
-            f"{missing}. Set `columns` (--columns "
-            f"{' '.join(f'{role}=NAME' for role in roles)}), if there is one."
+            f"{missing}. Set `columns` (--columns {by_name}), if there is one."
         )
     if table.expects_header:
-        by_name = " ".join(f"{role}=NAME" for role in roles)
         by_number = " ".join(f"{role}={number}" for number, role in enumerate(roles, 1))
         raise UserError(
             f"{table.path}: is the first line, {shown_names(names)}, an example or the names of "

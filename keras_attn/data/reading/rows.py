@@ -248,8 +248,9 @@ def _row(
     if isinstance(table, TabSeparatedTable) and len(record.cells) != selection.width:
         return Row((), _wrong_tabs(table, roles, selection, record))
     cells = [record.cells[key] for key in selection.keys]
-    if "tags" in roles and all(isinstance(listed(cell), list) for cell in cells):
-        cells = list(map(listed, cells))  # what pandas wrote of lists into CSV
+    if "tags" in roles:
+        lists = list(map(listed, cells))  # what pandas wrote of lists into CSV
+        cells = cells if None in lists else lists
     fields = []
     for role, key, cell in zip(roles, selection.keys, cells, strict=True):
         value, problem = _value(role, cell, separator)

@@ -49,12 +49,12 @@ def describe_run(
             f"  left out: {examples.dropped_long:,} {examples.kind}s longer than {longest} tokens, "
             f"{examples.dropped_empty:,} without a token"
         )
-    held_out = getattr(held_out, "truncated", 0)
-    if examples.truncated or held_out:
-        others = f", and {held_out:,} for validation" if held_out else ""
+    others = held_out.truncated if held_out is not None else 0
+    if examples.truncated or others:
+        for_validation = f", and {others:,} for validation" if others else ""
         print(
             f" truncated: {examples.truncated:,} {examples.kind}s to their first "
-            f"{settings.data.max_source_length} tokens{others}"
+            f"{settings.data.max_source_length} tokens{for_validation}"
         )
     of_padding = f", {padding:.1%} of their tokens padding" if padding else ""
     print(f"   batches: {batches:,} an epoch{of_padding}")
