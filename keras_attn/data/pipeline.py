@@ -8,7 +8,7 @@ from keras_attn.data.batching import EpochPlan
 from keras_attn.data.examples import Batch, Examples
 from keras_attn.validation import require, require_positive
 
-_BATCHES_UNTIL_RELEASE = 256
+_BATCHES_UNTIL_RELEASE = 16
 
 
 def batch_dataset(

@@ -126,12 +126,12 @@ def judge_validation(out: Path, prepared: PreparedRun) -> None:
     """
     settings, task, texts = prepared.settings, prepared.task, prepared.held_out
     run = TASK_RUNS[settings.task]
-    if texts is None:
+    if texts is None or prepared.validation is None:
         return
     metrics = settings.metrics or run.default_metrics(settings.data.train)
     baseline = run.baseline(texts, metrics, task)
     if baseline is not None:
-        first = run.first(texts, _JUDGED)
+        first = run.first(texts, prepared.validation.examples, _JUDGED)
         answers = run.answers(task, first, run.beams)
         charts = run.charts(task, first, answers)
         write_errors(out, texts.name, run.judged(first, answers), baseline, charts)

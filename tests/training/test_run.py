@@ -337,6 +337,20 @@ def test_other_data_are_noticed_whatever_their_number(finished, words, tmp_path)
     assert (folder / "run.yaml").read_bytes() == before
 
 
+def test_validation_texts_that_are_too_long_are_not_judged(words, tmp_path, capsys):
+    valid = tmp_path / "valid.tsv"
+    valid.write_text(f"{pathlib.Path(words['valid']).read_text()}{'abcde' * 9}\tAA\n")
+    data = {"train": [words["train"]], "valid": [str(valid)]}
+    job.train(tmp_path / "run", run_settings(data, epochs=1))
+    errors = json.loads((tmp_path / "run" / "errors.json").read_text())
+    assert (
+        errors["items"] == len({line.split("\t")[0] for line in valid.read_text().splitlines()}) - 1
+    )
+    assert "0 pairs longer than 16 source or 16 target tokens, 0 without a token, and 1 for" in (
+        capsys.readouterr().out
+    )
+
+
 def test_test_texts_are_looked_at_before_training(words, tmp_path):
     (tmp_path / "long.tsv").write_text("abc\tAA\nabcdefabcdefabcdefabcdef\tAA\n")
     data = {"train": [words["train"]], "test": [str(tmp_path / "long.tsv")]}

@@ -41,20 +41,20 @@ def describe_run(
     """
     for name, part in texts.items():
         print(f"{name:>10}: {len(part):,} {examples.kind}s from {part.name}")
-    if examples.dropped:
+    if examples.dropped or (held_out and held_out.dropped):
         source = settings.data.max_source_length
         limits = {"source": source, "text": source, "target": settings.data.max_target_length}
         longest = " or ".join(f"{limits[side]} {side}" for side in examples.sides)
         print(
             f"  left out: {examples.dropped_long:,} {examples.kind}s longer than {longest} tokens, "
             f"{examples.dropped_empty:,} without a token"
+            f"{_for_validation(held_out and held_out.dropped)}"
         )
-    others = held_out.truncated if held_out is not None else 0
-    if examples.truncated or others:
-        for_validation = f", and {others:,} for validation" if others else ""
+    if examples.truncated or (held_out and held_out.truncated):
         print(
             f" truncated: {examples.truncated:,} {examples.kind}s to their first "
-            f"{settings.data.max_source_length} tokens{for_validation}"
+            f"{settings.data.max_source_length} tokens"
+            f"{_for_validation(held_out and held_out.truncated)}"
         )
     of_padding = f", {padding:.1%} of their tokens padding" if padding else ""
     print(f"   batches: {batches:,} an epoch{of_padding}")
@@ -66,6 +66,10 @@ def describe_run(
     parameters = count_parameters(task.backbone.trainable_variables)
     name = settings.preset or settings.init
     print(f"     model: {name}, {parameters:,} parameters{sizes}", flush=True)
+
+
+def _for_validation(count: int | None) -> str:
+    return f", and {count:,} for validation" if count else ""
 
 
 def describe_rules(applied: Mapping[str, Mapping[str, Any]]) -> None:

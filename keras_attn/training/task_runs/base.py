@@ -412,8 +412,14 @@ class TaskRun(abc.ABC):
     def judged(self, texts: Any, answers: Any) -> list[Judged]:
         """Judges each answer (see `scores`)."""
 
-    def first(self, texts: Any, most: int) -> Any:
-        """The first texts, for the report of a run."""
+    def first(self, texts: Any, examples: Examples, most: int | None) -> Any:
+        """The first different texts that examples were made of.
+
+        Args:
+            texts: Texts from `read_texts`.
+            examples: What `examples` made of them: without those that are too long, for instance.
+            most: Most different texts; all for `None`.
+        """
         return texts
 
     def held_out_inputs(self, task: Any, texts: Any) -> Sequence[str | bytes]:

@@ -102,7 +102,7 @@ class PairsRun(TaskRun):
             return ValidationSet(examples)
         # The accuracy of labels is known with their loss.
         metrics = [name for name in settings.metrics if name != "accuracy"]
-        first = partial(_first_pairs, texts, examples.indices)
+        first = partial(self.first, texts, examples)
         shown = partial(self.samples, task, first(_SAMPLES))
         if not metrics:
             return ValidationSet(examples, samples=shown)
@@ -118,8 +118,11 @@ class PairsRun(TaskRun):
         """Predicts a few pairs, and returns source, reference and prediction of each."""
         return [one[:3] for one in self.judged(pairs, self.answers(task, pairs, self.beams))]
 
-    def first(self, texts, most):
-        return _first_pairs(texts, np.arange(len(texts)), most)
+    def first(self, texts, examples, most):
+        numbers = numbered(texts.sources)[:, 0]
+        wanted = list(dict.fromkeys(numbers[examples.indices].tolist()))[:most]
+        kept = np.flatnonzero(np.isin(numbers, wanted))
+        return Pairs(taken(texts.sources, kept), taken(texts.targets, kept), texts.name)
 
     def judged(self, texts, answers):
         sources, references = group_references(texts)
@@ -146,20 +149,6 @@ class PairsRun(TaskRun):
     def _decoded_metrics(self, task, metrics, pairs) -> dict[str, float]:
         values = self.measure(task, pairs, metrics, beams=self.beams)
         return {name: values[name] for name in metrics}
-
-
-def _first_pairs(texts: Pairs, rows: np.ndarray, most: int | None) -> Pairs:
-    """All pairs with the sources of some rows.
-
-    Args:
-        texts: The pairs.
-        rows: Indices of the rows.
-        most: Number of different sources, the first ones; all if `None`.
-    """
-    numbers = numbered(texts.sources)[:, 0]
-    wanted = list(dict.fromkeys(numbers[rows].tolist()))[:most]
-    kept = np.flatnonzero(np.isin(numbers, wanted))
-    return Pairs(taken(texts.sources, kept), taken(texts.targets, kept), texts.name)
 
 
 def _edits(text: str, reference: str) -> float:
