@@ -234,12 +234,7 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     for section, names in _SECTIONS.items():
         if values := {name: given[name] for name in names if name in given}:
             settings[section] = values
-    # If only one of both is given, it replaces that of the recipe.
-    ends = {"epochs", "steps"}
-    training = settings.get("training", {})
-    if len(ends & set(training)) == 1:
-        settings["training"] = dict.fromkeys(ends) | training
-    # So do a preset and a task to start from.
+    # A preset takes the place of a task to start from, and the other way round.
     if "init" in settings or "preset" in settings:
         settings = {"init": None, "preset": None} | settings
     return settings

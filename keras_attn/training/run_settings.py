@@ -289,9 +289,9 @@ def _checked_layer(layer: Mapping[str, Any]) -> dict[str, Any]:
     """One layer of settings, complete and with known sections."""
     sections = _checked_sections(_with_new_names(completed(layer)))
     training = sections.get("training", {})
-    if {"epochs", "steps"} & set(training) and "min_steps" not in training:
+    if any(training.get(name) is not None for name in ("epochs", "steps")):
         # An end that is set takes the place of the recipe's.
-        sections["training"] = dict(training) | {"min_steps": 0}
+        sections["training"] = {"epochs": None, "steps": None, "min_steps": 0} | dict(training)
     return sections
 
 

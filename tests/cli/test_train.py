@@ -45,13 +45,12 @@ def test_options_become_settings(called):
 @pytest.mark.parametrize(
     ("arguments", "ends"),
     [
-        (["--epochs", "3"], {"epochs": 3, "steps": None}),
-        (["--steps", "500"], {"epochs": None, "steps": 500}),
+        (["--epochs", "3"], {"epochs": 3}),
         (["--steps", "500", "--epochs", "3"], {"epochs": 3, "steps": 500}),
         (["--max-minutes", "1.5"], {"max_minutes": 1.5}),
     ],
 )
-def test_the_end_that_is_given_replaces_the_recipes(called, arguments, ends):
+def test_the_end_is_a_setting_of_the_training(called, arguments, ends):
     _, layers, _ = called(*arguments)
     assert layers[-1] == {"training": ends}
 

@@ -58,6 +58,22 @@ def test_steps_take_the_place_of_the_default_epochs():
     assert (both.steps, both.epochs) == (5, 3)
 
 
+@pytest.mark.parametrize(
+    ("preset", "layer", "epochs", "steps"),
+    [
+        ("g2p_small", {"steps": 500}, None, 500),
+        ("g2p_small", {"steps": 500, "epochs": 3}, 3, 500),
+        ("transformer_tiny", {"epochs": 3}, 3, None),
+        ("transformer_tiny", {"epochs": None}, None, 5000),
+    ],
+)
+def test_an_end_that_is_set_takes_the_place_of_the_recipes(preset, layer, epochs, steps):
+    """Those of the recipes are 6 epochs and 5,000 updates."""
+    given = {"preset": preset, "data": {"train": ["a"]}, "training": layer}
+    training = RunSettings.resolve(given).training
+    assert (training.epochs, training.steps) == (epochs, steps)
+
+
 def test_the_first_metric_chooses_unless_another_is_named():
     assert RunSettings.resolve(BASE).training.metric == "per"
     assert RunSettings.resolve(BASE, {"metrics": ["wer"]}).training.metric == "wer"
