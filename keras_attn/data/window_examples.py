@@ -29,6 +29,7 @@ class Windows:
         targets: Number of targets, the first channels.
         known: Number of covariates that are known in the horizon, the last channels.
         centers: Usual value of each target, if there is one for all series.
+        scales: Usual deviation of each target within a context.
         tokens: What a window counts in a batch.
     """
 
@@ -39,6 +40,7 @@ class Windows:
     targets: int
     known: int
     centers: tuple[float, ...] = ()
+    scales: tuple[float, ...] = ()
     tokens: int = 1
 
     @classmethod
@@ -126,8 +128,9 @@ class WindowExamples(Examples):
     r"""Windows of series for a forecaster, each on the scale of its own context.
 
     A batch is `({"past": (rows, context, channels), "future": (rows, horizon, known), "center":
-    (rows, targets)}, labels (rows, horizon, targets))`, all float32; missing labels and those of
-    padding are NaN. Without known covariates there is no "future", without centers no "center".
+    (rows, targets), "scale": (rows, targets)}, labels (rows, horizon, targets))`, all float32;
+    missing labels and those of padding are NaN. Without known covariates there is no "future",
+    without centers neither "center" nor "scale".
 
     In training a part of the windows are mixtures of two, which differ from epoch to epoch: sums
     with the cosine and the sine of a random angle as weights, so that a mixture varies as much as a
@@ -175,6 +178,7 @@ class WindowExamples(Examples):
         least: int = 1,
         tokens: int = 1,
         centers: Sequence[float] = (),
+        scales: Sequence[float] = (),
         mixed: float = 0.0,
         seed: int = 0,
     ) -> "WindowExamples":
@@ -187,6 +191,7 @@ class WindowExamples(Examples):
             least: Fewest steps of the series before a forecast.
             tokens: What a window counts in a batch.
             centers: Usual value of each target, if there is one for all series.
+            scales: Usual deviation of each target within a context.
             mixed: Fraction of the windows that are mixtures.
             seed: Determines the mixtures.
 
@@ -198,7 +203,9 @@ class WindowExamples(Examples):
         """
         series, begins = part.origins(horizon, max(least, 1))
         windows = Windows.of(part.table, series, begins, context, horizon)
-        windows = dataclasses.replace(windows, tokens=tokens, centers=tuple(centers))
+        windows = dataclasses.replace(
+            windows, tokens=tokens, centers=tuple(centers), scales=tuple(scales)
+        )
         keep = _usable(windows)
         if not keep.any():
             longest = int((part.ends - part.begins).max(initial=0))
@@ -229,7 +236,8 @@ class WindowExamples(Examples):
         if window.known:
             specs["future"] = tf.TensorSpec([None, window.horizon, window.known], tf.float32)
         if window.centers:
-            specs["center"] = tf.TensorSpec([None, window.targets], tf.float32)
+            for name in ("center", "scale"):
+                specs[name] = tf.TensorSpec([None, window.targets], tf.float32)
         return specs, tf.TensorSpec([None, window.horizon, window.targets], tf.float32)
 
     def of_epoch(self, epoch: int) -> "WindowExamples":
@@ -249,7 +257,10 @@ class WindowExamples(Examples):
             mixed = np.flatnonzero(weights[1])
             first, second = (weight[mixed, None, None] for weight in weights)
             for name, other in self._standard(others[mixed]).items():
-                parts[name][mixed] = first * parts[name][mixed] + second * other
+                if name == "scale":
+                    parts[name][mixed] = np.hypot(first * parts[name][mixed], second * other)
+                else:
+                    parts[name][mixed] = first * parts[name][mixed] + second * other
         batch = {
             name: np.full(
                 (shape[0], *part.shape[1:]), np.nan if name == "labels" else 0, np.float32
@@ -259,8 +270,8 @@ class WindowExamples(Examples):
         for name, part in parts.items():
             batch[name][: len(rows)] = part
         labels = batch.pop("labels")
-        if "center" in batch:
-            batch["center"] = batch["center"][:, 0]
+        for name in {"center", "scale"} & set(batch):
+            batch[name] = batch[name][:, 0]
         return batch, labels
 
     def _standard(self, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -277,6 +288,7 @@ class WindowExamples(Examples):
             parts["future"] = window.future(rows)
         if window.centers:
             parts["center"] = (np.array(window.centers) - mean) / deviation
+            parts["scale"] = np.array(window.scales) / deviation
         return parts
 
 

@@ -82,7 +82,7 @@ class ForecastTask(Task):
         )
         specs = list(self._specs().values())
         if backbone.centers:
-            specs.append(tf.TensorSpec([None, backbone.targets], tf.float32))
+            specs += [tf.TensorSpec([None, backbone.targets], tf.float32)] * 2
         self._forecast = ModelGraph(backbone, self._quantiles, specs)
 
     @property
@@ -194,6 +194,7 @@ class ForecastTask(Task):
             inputs.append(future)
         if self.backbone.centers:
             inputs.append(np.array(self.backbone.centers) - level[:, 0])
+            inputs.append(np.broadcast_to(self.backbone.scales, inputs[-1].shape))
         return (
             self._forecast(*(each.astype(np.float32) for each in inputs)).numpy() + level[..., None]
         )
@@ -290,7 +291,7 @@ class ForecastTask(Task):
         missing = tf.maximum(context - tf.shape(past)[1], 0)
         past = tf.pad(past, [[0, 0], [missing, 0], [0, 0]], constant_values=np.nan)[:, -context:]
         past = tf.ensure_shape(past, [None, context, past.shape[-1]])
-        names = ["future"] * bool(self.backbone.known_scales) + ["center"]
+        names = ["future"] * bool(self.backbone.known_scales) + ["center", "scale"]
         return {"past": past} | dict(zip(names, others, strict=False))
 
     def __repr__(self) -> str:

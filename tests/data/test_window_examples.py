@@ -78,14 +78,17 @@ def test_padding_has_no_labels():
 
 def test_mixtures_are_sums_of_two_windows_that_vary_as_much():
     part = SeriesPart.whole(read_given(DRAW.normal(size=400)))
-    plain = WindowExamples.from_part(part, 50, HORIZON, least=50, mixed=0.5, seed=3)
+    usual = {"centers": [0.1], "scales": [1.2]}
+    plain = WindowExamples.from_part(part, 50, HORIZON, least=50, mixed=0.5, seed=3, **usual)
     mixed = plain.of_epoch(2)
     rows = np.arange(len(plain))
     (before, targets), (after, labels) = plain.assemble(rows), mixed.assemble(rows)
     partners, first, second = mixed.partners
     np.testing.assert_allclose(first**2 + second**2, 1)
-    weights = first[:, None, None], second[:, None, None]
-    for found, one in ((after["past"], before["past"]), (labels, targets)):
+    added = [(after[name], before[name], first, second) for name in ("past", "center")]
+    variances = (after["scale"] ** 2, before["scale"] ** 2, first**2, second**2)
+    for found, one, *weights in (*added, (labels, targets, first, second), variances):
+        weights = [np.reshape(each, [-1] + [1] * (one.ndim - 1)) for each in weights]
         expected = weights[0] * one + weights[1] * one[partners]
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     assert 0.4 < np.mean(second != 0) < 0.6

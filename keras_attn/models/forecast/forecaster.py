@@ -17,6 +17,7 @@ from keras_attn.ops import windows
 from keras_attn.validation import is_real, require, require_positive
 
 _FARTHEST = 5  # deviations that the context is from the center
+_WEIGHT_OF_USUAL = 8  # of the usual variance of a context, that of its own being 1
 QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Levels that are forecast by default."""
 
@@ -52,6 +53,8 @@ class Forecaster(Backbone):
             such as holidays; none by default.
         centers: Usual value of each target, to which a series may return from above or from below.
             By default no such value is known, as for several series of different levels.
+        scales: Usual standard deviation of each target within a context; needed with `centers`.
+            The scale is then mostly that, since a few steps show their own only roughly.
         quantiles: Levels to forecast, increasing, with 0.5 among them.
         patch_length: Number of steps in a patch, the unit of attention.
         learned_positions: Whether each patch has a learned vector, instead of sinusoids.
@@ -62,8 +65,8 @@ class Forecaster(Backbone):
         inputs: `{"past": float32 (batch, context, channels), "future": float32 (batch, horizon,
             known)}`. The channels are targets, unknown and known covariates, in this order, NaN
             where a value is missing. `future` are the known covariates in the horizon; without any
-            there is no such input. With `centers` there may be `"center": float32 (batch,
-            targets)`, others for windows in another unit.
+            there is no such input. With `centers` there may be `"center"` and `"scale"`, float32
+            (batch, targets), others for windows in another unit.
 
     Returns:
         float32 (batch, horizon, targets, quantiles), increasing along the quantiles, in the unit of
@@ -88,7 +91,7 @@ class Forecaster(Backbone):
     """
 
     input_name = "past"
-    optional_inputs = ("center",)
+    optional_inputs = ("center", "scale")
 
     sizes = ForecasterSizes
 
@@ -100,6 +103,7 @@ class Forecaster(Backbone):
         unknown: int = 0,
         known_scales: Sequence[float] = (),
         centers: Sequence[float] = (),
+        scales: Sequence[float] = (),
         quantiles: Sequence[float] = QUANTILES,
         patch_length: int = 1,
         learned_positions: bool = True,
@@ -116,6 +120,12 @@ class Forecaster(Backbone):
             "`centers` must have one for each target.",
             centers=centers,
             targets=targets,
+        )
+        require(
+            len(scales) == len(centers) and all(is_real(scale) and scale > 0 for scale in scales),
+            "`scales` must be positive, one for each of `centers`.",
+            scales=scales,
+            centers=centers,
         )
         sizes, dtype, kwargs = read_options(ForecasterSizes, kwargs)
         steps = -(-horizon // patch_length) * patch_length  # of whole patches
@@ -151,8 +161,14 @@ class Forecaster(Backbone):
             inputs["future"] = keras.Input((horizon, known), dtype="float32", name="future")
         if centers:
             inputs["center"] = keras.Input((targets,), dtype="float32", name="center")
+            inputs["scale"] = keras.Input((targets,), dtype="float32", name="scale")
         own, of_known_steps = inputs["past"][..., : targets + unknown], None
         mean, deviation = windows.window_statistics(own)
+        if centers:
+            usual = ops.pad(inputs["scale"], [[0, 0], [0, unknown]])[:, None]
+            squares = ops.square(deviation) + _WEIGHT_OF_USUAL * ops.square(usual)
+            both = ops.sqrt(squares / (1 + _WEIGHT_OF_USUAL))
+            deviation = ops.where((usual > 0) & (deviation > 0), both, deviation)
         values, observed = windows.standardized(own, mean, deviation)
         sequence = [ops.pad(each, [[0, 0], [0, steps], [0, 0]]) for each in (values, observed)]
         if known:
@@ -189,21 +205,24 @@ class Forecaster(Backbone):
         # === Config ===
         self.context, self.horizon, self.targets, self.unknown = context, horizon, targets, unknown
         self.known_scales, self.quantiles = list(known_scales), list(quantiles)
-        self.centers = list(centers)
+        self.centers, self.scales = list(centers), list(scales)
         self.patch_length = patch_length
         self.hidden_dim = sizes.hidden_dim
         self._take_parts(stack)
         self.max_length = length
 
     def _completed(self, inputs):
-        if not self.centers or "center" in inputs:
+        usual = {"center": self.centers, "scale": self.scales}
+        if not self.centers or set(usual) <= set(inputs):
             return inputs
         given = {
             name: x if isinstance(x, keras.KerasTensor) else ops.convert_to_tensor(x, "float32")
             for name, x in inputs.items()
         }
         zeros = ops.zeros_like(given["past"][:, 0, : self.targets])
-        return given | {"center": zeros + ops.convert_to_tensor(self.centers, "float32")}
+        return {
+            name: zeros + ops.convert_to_tensor(values, "float32") for name, values in usual.items()
+        } | given
 
 
 def _known(past, future) -> Any:

@@ -1,6 +1,7 @@
 """Runs of forecasters of series."""
 
 import dataclasses
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -46,7 +47,9 @@ _EXAMPLES, _DRAWN = 8, 4
 _OF_DATA = {
     "context": "set `data.context`",
     "horizon": "set `data.horizon`",
-    **dict.fromkeys(("targets", "unknown", "known_scales", "centers"), "set `data.columns`"),
+    **dict.fromkeys(
+        ("targets", "unknown", "known_scales", "centers", "scales"), "set `data.columns`"
+    ),
 }
 
 
@@ -154,7 +157,7 @@ class ForecastRun(TaskRun):
             horizon,
             least=max(_LEAST_BEFORE, min(texts.season, context)),
             tokens=_tokens(context, horizon, length),
-            centers=task.backbone.centers if task else _centers(texts, context),
+            **_usual_of(task) if task else _usual(texts, context),
             mixed=0.0 if held_out else _MIXED,
             seed=settings.training.seed,
         )
@@ -184,7 +187,7 @@ class ForecastRun(TaskRun):
                 targets=table.targets,
                 unknown=len(table.columns.get("unknown", ())),
                 known_scales=_known_scales(texts),
-                centers=_centers(texts, data.context),
+                **_usual(texts, data.context),
                 patch_length=length,
             )
         return ForecastTask(model, table.columns, data.season, data.time_steps)
@@ -381,16 +384,26 @@ def _known_scales(part: SeriesPart) -> list[float]:
     return [float(scale) if scale > 0 else 1.0 for scale in scales]
 
 
-def _centers(part: SeriesPart, context: int) -> list[float]:
-    """Mean of each target of a part that is long enough to know it.
+def _usual(part: SeriesPart, context: int) -> dict[str, list[float]]:
+    """Mean of each target, and deviation within contexts, if a part is long enough to know them.
 
-    Of several series each may have another mean. In a short one the distance of a context from the
-    mean shows which context it is.
+    Of several series each may have others. In a short one the distance of a context from the mean
+    shows which context it is.
     """
-    if len(part.table.values) > 1 or part.ends[0] < _CONTEXTS_FOR_MEAN * context:
-        return []
-    means = np.nanmean(part.table.values[0][: part.ends[0], : part.table.targets], axis=0)
-    return [] if np.isnan(means).any() else [float(mean) for mean in means]
+    count = part.ends[0] // context
+    if len(part.table.values) > 1 or count < _CONTEXTS_FOR_MEAN:
+        return {}
+    values = part.table.values[0][: count * context, : part.table.targets]
+    with warnings.catch_warnings(action="ignore"):  # of contexts without any value
+        variances = np.nanvar(values.reshape(count, context, -1), axis=1)
+        means, scales = np.nanmean(values, axis=0), np.sqrt(np.nanmean(variances, axis=0))
+    found = {"centers": means, "scales": scales}
+    is_known = bool(np.all(found["scales"] > 0))  # not for NaN
+    return {name: each.tolist() for name, each in found.items()} if is_known else {}
+
+
+def _usual_of(task: ForecastTask) -> dict[str, list[float]]:
+    return {"centers": task.backbone.centers, "scales": task.backbone.scales}
 
 
 def _windows_of(task: Any, part: SeriesPart, most: int) -> tuple[Windows, np.ndarray]:

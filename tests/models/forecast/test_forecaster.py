@@ -50,6 +50,29 @@ def test_level_and_scale_of_the_targets_do_not_matter():
     assert np.abs(forecast(model, PAST, FUTURE + 1) - forecast(model)).max() > 0.01
 
 
+def test_the_usual_scale_counts_eight_times_as_much_as_that_of_the_context():
+    model = made(weights=False, centers=[3.0, 4.0], scales=[2.0, 0.5])
+    model.get_layer("spread").embeddings.assign(np.tile([[-1.0, 0.0, 2.0] * 2], (HORIZON, 1)))
+    own = PAST[..., :2].std(axis=1)
+    scale = np.sqrt((own**2 + 8 * np.array([2.0, 0.5]) ** 2) / 9)[:, None, :, None]
+    mean = PAST[..., :2].mean(axis=1)[:, None, :, None]
+    expected = mean + scale * np.array([-1.0, 0.0, 2.0])
+    np.testing.assert_allclose(
+        forecast(model), np.broadcast_to(expected, (3, HORIZON, 2, 3)), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_with_usual_values_the_unit_does_not_matter():
+    model = made(centers=[3.0, 4.0], scales=[2.0, 0.5])
+    past = np.concatenate([40 * PAST[..., :3] + 700, PAST[..., 3:]], axis=-1)
+    usual = {"center": [[3.0, 4.0]] * 3, "scale": [[2.0, 0.5]] * 3}
+    moved = {"center": 40 * np.array(usual["center"]) + 700, "scale": 40 * np.array(usual["scale"])}
+    found = model({"past": past, "future": FUTURE} | moved)
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(found), 40 * forecast(model) + 700, rtol=1e-4, atol=1e-2
+    )
+
+
 def test_quantiles_increase_and_all_steps_of_the_past_count():
     model = made()
     found = forecast(model)
@@ -111,4 +134,7 @@ test_refusals = refusals(
     ({"quantiles": (0.1, 0.9)}, "with 0.5 among them"),
     ({"quantiles": (0.5, 1.0)}, "between 0 and 1"),
     ({"num_heads": 3}, "`num_heads` must divide `hidden_dim`"),
+    ({"centers": [1.0, 2.0]}, "`centers` must have one for each target"),
+    ({"centers": [1.0]}, "`scales` must be positive, one for each of `centers`"),
+    ({"centers": [1.0], "scales": [0.0]}, r"Received: scales=\[0.0\]"),
 )
