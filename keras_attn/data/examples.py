@@ -146,6 +146,7 @@ class Examples(abc.ABC):
         dropped_long: Number of texts left out because they exceeded a maximum length.
         dropped_empty: Number of texts left out because they had no token.
         truncated: Number of texts whose end was left out because they exceeded a maximum length.
+        notes: Lines for users about what else was left out.
 
     Examples:
         >>> texts = ["bad", "decade"]
@@ -163,6 +164,7 @@ class Examples(abc.ABC):
     dropped_long: int = 0
     dropped_empty: int = 0
     truncated: int = 0
+    notes: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "text"
     """What one example is called."""

@@ -218,6 +218,9 @@ class WindowExamples(Examples):
                 f"{why}.{hint}"
             )
         windows = windows.select(keep)
+        count, used = len(part.ends), len(np.unique(series[keep]))
+        unused = f"{count - used:,} of {count:,} series have no window of {least} steps and a "
+        unused += f"horizon of {horizon} to learn from"
         return cls(
             window=windows,
             mixed=mixed,
@@ -225,6 +228,7 @@ class WindowExamples(Examples):
             season=part.season,
             indices=np.flatnonzero(keep),
             name=part.name,
+            notes=(unused,) if used < count else (),
         )
 
     @property

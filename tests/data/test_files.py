@@ -144,7 +144,8 @@ def test_nothing_left(tmp_path):
     path = written(tmp_path, "a\nb\nc\n")
     assert message_of(read_pairs, path, skip_bad_lines=True) == (
         f"{path}: nothing is left because all 3 lines are malformed. The first one: {path}, "
-        "line 1, column 2: expected source<TAB>target, found no tab in 'a'."
+        "line 1, column 2: expected source<TAB>target, found no tab in 'a'. Is the file of another "
+        "form (name it *.csv, *.jsonl or *.conll), or are other columns meant (--columns)?"
     )
 
 

@@ -67,6 +67,14 @@ def test_no_window_of_a_part_forecasts_another_part():
     assert len(earlier) + len(later) == len(PART)
 
 
+def test_series_without_a_window_are_counted():
+    rows = [{"name": name, "y": n} for name, steps in (("a", 9), ("b", 5)) for n in range(steps)]
+    part = SeriesPart.whole(read_given(rows, {"target": ["y"], "series": "name"}))
+    assert WindowExamples.from_part(part, 4, HORIZON, least=2).notes == ()
+    (note,) = WindowExamples.from_part(part, 4, HORIZON, least=3).notes
+    assert note == "1 of 2 series have no window of 3 steps and a horizon of 3 to learn from"
+
+
 def test_padding_has_no_labels():
     examples = WindowExamples.from_part(PART, CONTEXT, HORIZON, tokens=5)
     inputs, labels = examples.assemble([0, 3], (4, 5))

@@ -19,6 +19,10 @@ from keras_attn.validation import UserError
 
 _LOOKED_AT = 100  # rows that show whether malformed ones can be left out
 _MISTAKES = 3  # malformed rows that are shown
+_OTHER_FORM = (
+    "is the file of another form (name it *.csv, *.jsonl or *.conll), or are other columns meant "
+    "(--columns)?"
+)
 _KINDS: dict[type, str] = {dict: "an object", bytes: "bytes", list: "a list"}
 
 
@@ -122,7 +126,7 @@ class Reading:
         """Raises because no row is left."""
         raise UserError(
             f"{self.name}: nothing is left because all {self.skipped:,} lines are malformed. "
-            f"The first one: {self.mistakes[0]}."
+            f"The first one: {self.mistakes[0]}. {_OTHER_FORM.capitalize()}"
             if self.skipped
             else f"{self.name}: there is no example."
         )
@@ -183,10 +187,7 @@ def _hint_at_start(rows: Iterator[Row]) -> str:
         return "There is no other row."
     if None in mistakes:
         return SKIP_HINT
-    return (
-        f"Nor is any of the next {len(mistakes):,} rows an example: is the file of another form "
-        "(name it *.csv, *.jsonl or *.conll), or are other columns meant (--columns)?"
-    )
+    return f"Nor is any of the next {len(mistakes):,} rows an example: {_OTHER_FORM}"
 
 
 def _of_files(note: str, before: Sequence[str], now: Sequence[str]) -> str:

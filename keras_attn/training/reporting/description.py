@@ -56,6 +56,8 @@ def describe_run(
             f"{settings.data.max_source_length} tokens"
             f"{_for_validation(held_out and held_out.truncated)}"
         )
+    for note in examples.notes:
+        print(f"    unused: {note}")
     of_padding = f", {padding:.1%} of their tokens padding" if padding else ""
     print(f"   batches: {batches:,} an epoch{of_padding}")
     print(f"  training: {_end_of(settings.training, batches)}")
