@@ -24,15 +24,11 @@ from keras_attn.tasks.hypothesis import Hypothesis, LabelSet
 from keras_attn.tasks.image_classification import ImageClassificationTask, read_inputs
 from keras_attn.tasks.labels import BaseClassificationTask, LabelTask
 from keras_attn.tasks.masked_lm import MaskedLMTask
-from keras_attn.tasks.measuring import (
-    measure,
-    measure_label_sets,
-    measure_labels,
-    measure_numbers,
-    measure_tags,
-    measure_vectors,
-    token_scores,
-)
+from keras_attn.tasks.measuring.generated import measure
+from keras_attn.tasks.measuring.labels import measure_label_sets, measure_labels, measure_tags
+from keras_attn.tasks.measuring.numbers import measure_numbers
+from keras_attn.tasks.measuring.token_losses import token_scores
+from keras_attn.tasks.measuring.vectors import measure_vectors
 from keras_attn.tasks.multi_label_classification import MultiLabelClassificationTask
 from keras_attn.tasks.opening import open_exported, open_task, task_folder
 from keras_attn.tasks.regression import RegressionTask

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_attn.data import MaskedExamples, Masking, require_mask_token
 from keras_attn.tasks.graphs import ModelGraph
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, found_hypotheses, in_batches
-from keras_attn.tasks.measuring import token_scores
+from keras_attn.tasks.measuring.token_losses import token_scores
 from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
 from keras_attn.tasks.text_task import TextTask
 from keras_attn.tasks.texts import (

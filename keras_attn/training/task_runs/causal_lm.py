@@ -4,7 +4,7 @@ import numpy as np
 
 from keras_attn.data import TextExamples
 from keras_attn.tasks import CausalLMTask, DecodingSettings, ExportedCausalLM
-from keras_attn.tasks.measuring import TokenLosses
+from keras_attn.tasks.measuring.token_losses import TokenLosses
 from keras_attn.training.task_runs.lines import LinesRun, first_words, words_of
 
 _PROMPT = 4  # words

@@ -18,7 +18,7 @@ from keras_attn.tasks import (
     MultiLabelClassificationTask,
     Task,
 )
-from keras_attn.tasks.measuring import label_scores
+from keras_attn.tasks.measuring.labels import label_scores
 from keras_attn.training.reporting.errors import Baseline, calibration, confusion
 from keras_attn.training.run_texts import hold_out_pairs
 from keras_attn.training.task_runs.heads import HeadRun

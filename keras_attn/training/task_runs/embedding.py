@@ -14,7 +14,7 @@ from keras_attn.data import (
 from keras_attn.evaluation import CORRELATIONS, RETRIEVAL
 from keras_attn.evaluation.correlation import ranks_of
 from keras_attn.tasks import EmbeddingTask
-from keras_attn.tasks.measuring import partners_found, vector_scores, vectors_of
+from keras_attn.tasks.measuring.vectors import partners_found, vector_scores, vectors_of
 from keras_attn.training.reporting.errors import Judged
 from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.tasks.measuring import TokenLosses
+from keras_attn.tasks.measuring.token_losses import TokenLosses
 from keras_attn.training.reporting.errors import Judged
 from keras_attn.training.run_texts import hold_out_lines, read_lines
 from keras_attn.training.task_runs.base import TaskRun

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_attn.data import MaskedExamples, Masking
 from keras_attn.models import MaskedLanguageModel
 from keras_attn.tasks import MaskedLMTask
-from keras_attn.tasks.measuring import token_losses
+from keras_attn.tasks.measuring.token_losses import token_losses
 from keras_attn.tokenizers.word_piece import MASK
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.lines import LinesRun

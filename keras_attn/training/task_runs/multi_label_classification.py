@@ -10,7 +10,7 @@ from keras_attn.data.labelled_examples import label_rows
 from keras_attn.data.reading.lines import excerpt
 from keras_attn.evaluation.label_sets import LABEL_SETS, LabelSetCounts, best_thresholds
 from keras_attn.tasks import MultiLabelClassificationTask
-from keras_attn.tasks.measuring import label_set_scores, label_sets_of
+from keras_attn.tasks.measuring.labels import label_set_scores, label_sets_of
 from keras_attn.training.reporting.errors import Baseline, Judged, calibration
 from keras_attn.training.run_texts import hold_out_pairs
 from keras_attn.training.task_runs.classification import ClassificationRun

@@ -10,7 +10,8 @@ from keras_attn.data import Pairs, group_references, read_pairs
 from keras_attn.data.split import numbered, taken
 from keras_attn.evaluation import edit_distance, evaluate_texts
 from keras_attn.tasks import Hypothesis
-from keras_attn.tasks.measuring import best_answers, text_scores
+from keras_attn.tasks.measuring.answers import best_answers
+from keras_attn.tasks.measuring.generated import text_scores
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.run_settings import DataSettings

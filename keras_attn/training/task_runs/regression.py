@@ -7,7 +7,7 @@ import numpy as np
 from keras_attn.data import Pairs
 from keras_attn.evaluation.numbers import LOWER_IS_BETTER, NUMBERS
 from keras_attn.tasks import RegressionTask
-from keras_attn.tasks.measuring import number_scores, numbers_of
+from keras_attn.tasks.measuring.numbers import number_scores, numbers_of
 from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.task_runs.heads import HeadRun
 from keras_attn.validation import UserError, require

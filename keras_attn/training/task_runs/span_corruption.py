@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_attn.data import CorruptedExamples, SpanCorruption, SpanNoise
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
-from keras_attn.tasks.measuring import token_losses
+from keras_attn.tasks.measuring.token_losses import token_losses
 from keras_attn.tokenizers import Tokenizer, sentinel_ids
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.training.task_runs.lines import LinesRun, words_of

@@ -8,7 +8,7 @@ from keras_attn.data.tagged_examples import wrong_tags
 from keras_attn.evaluation import TAGGING
 from keras_attn.models import TokenClassifier
 from keras_attn.tasks import TokenClassificationTask
-from keras_attn.tasks.measuring import tag_scores
+from keras_attn.tasks.measuring.labels import tag_scores
 from keras_attn.tokenizers import split_words
 from keras_attn.training.reporting.errors import Baseline, Judged, confusion
 from keras_attn.training.run_texts import hold_out_pairs

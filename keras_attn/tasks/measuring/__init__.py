@@ -1,0 +1,1 @@
+"""Measures of tasks and models on examples with known answers."""
