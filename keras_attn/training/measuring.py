@@ -126,7 +126,7 @@ def judge_validation(out: Path, prepared: PreparedRun) -> None:
     """
     settings, task, texts = prepared.settings, prepared.task, prepared.held_out
     run = TASK_RUNS[settings.task]
-    if texts is None or prepared.validation is None:
+    if prepared.validation is None:
         return
     metrics = settings.metrics or run.default_metrics(settings.data.train)
     baseline = run.baseline(texts, metrics, task)

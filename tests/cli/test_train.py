@@ -46,6 +46,7 @@ def test_options_become_settings(called):
     ("arguments", "ends"),
     [
         (["--epochs", "3"], {"epochs": 3}),
+        (["--steps", "500"], {"steps": 500}),
         (["--steps", "500", "--epochs", "3"], {"epochs": 3, "steps": 500}),
         (["--max-minutes", "1.5"], {"max_minutes": 1.5}),
     ],
