@@ -64,6 +64,7 @@ killed, and starts a new run if the folder does not contain one.
 """
 
 import argparse
+import functools
 import os
 import sys
 from pathlib import Path
@@ -179,12 +180,14 @@ def run(options: argparse.Namespace) -> int | None:
 
 def settings_layers(options: argparse.Namespace) -> list[dict[str, Any]]:
     """The settings in options, as nested layers; later ones override earlier ones."""
+    from keras_attn.recipes import merged
+
     config = _config(options.config) if options.config else {}
-    settings = [setting(assignment) for assignment in options.set]
+    settings: dict[str, Any] = functools.reduce(merged, map(setting, options.set), {})
     for name in ("preset", "init"):  # each takes the other's place, which --set cannot
-        if any(name in layer for layer in settings):
+        if name in settings:
             raise UserError(f"--set cannot set the {name}; use --{name}.")
-    return [config, *settings, _given(options)]
+    return [config, settings, _given(options)]
 
 
 def _config(name: str) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def test_options_become_settings(called):
     assert (out, resume) == ("run", False)
     assert layers == (
         {},
+        {},
         {
             "preset": "g2p_small",
             "init": None,
@@ -49,11 +50,12 @@ def test_options_become_settings(called):
         (["--steps", "500"], {"steps": 500}),
         (["--steps", "500", "--epochs", "3"], {"epochs": 3, "steps": 500}),
         (["--max-minutes", "1.5"], {"max_minutes": 1.5}),
+        (["--set", "training.steps=500", "--set", "training.epochs=3"], {"epochs": 3, "steps": 500}),
     ],
 )
 def test_the_end_is_a_setting_of_the_training(called, arguments, ends):
     _, layers, _ = called(*arguments)
-    assert layers[-1] == {"training": ends}
+    assert [layer for layer in layers if layer] == [{"training": ends}]
 
 
 def test_file_then_set_then_options(called, tmp_path):
@@ -66,9 +68,11 @@ def test_file_then_set_then_options(called, tmp_path):
     assert resume
     assert layers == (
         {"training": {"seed": 1, "epsilon": 1e-8}},
-        {"training": {"seed": 2}},
-        {"metrics": ["bleu", "chrf"]},
-        {"tokenizers": {"source": {"kind": "symbols"}}},
+        {
+            "training": {"seed": 2},
+            "metrics": ["bleu", "chrf"],
+            "tokenizers": {"source": {"kind": "symbols"}},
+        },
         {"training": {"seed": 3}},
     )
 

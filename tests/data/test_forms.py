@@ -150,7 +150,7 @@ MISTAKES = [
         "found 'text', 'label' as pandas writes other forms of tables",
     ),
     ("a.csv", b"text,label\nx,5\n", "text label,x", "no column 'label,x'; .* is one column"),
-    ("a.tsv", b"x\ny\nz\n", None, "line 1, .*Nor is any of the next 2 rows an example"),
+    ("a.tsv", b"x\ny\nz\n", None, "line 1, .*Of the next 2 rows none can be read"),
     ("a.tsv", b"x\n", None, "line 1, .*There is no other row"),
     ("a.tsv", b"x\ny\tz\n", None, r"line 1, .*\(--skip-bad-lines\) to leave such"),
     ("a.csv", b"<!DOCTYPE html>\n", None, "expected text, found a page of HTML"),

@@ -41,10 +41,9 @@ class DelimitedTable(Table):
     def __init__(self, path, lines, delimiter: str | None = None):
         super().__init__(path, lines)
         (start, *_) = lines.peek(1)
-        self._before = 0  # lines that are left out
         if named := re.fullmatch('"?sep=(.)"?', start):
             lines.drop()
-            self._before, delimiter = 1, named[1]
+            delimiter = named[1]
             start = next(iter(lines.peek(1)), "")
         self._delimiter = delimiter or max(_DELIMITERS, key=lambda one: _count_fields(start, one))
         begin = lines.peek(_LOOKED_AT)
@@ -93,7 +92,7 @@ class DelimitedTable(Table):
                 strict=True,
             )
 
-        rows, number = reader(), self._before
+        rows, number = reader(), self._lines.left_out
         while True:
             row.clear()
             cells, mistake = [], None
@@ -146,7 +145,7 @@ class TabSeparatedTable(Table):
         return [line.split("\t") for line in self._lines.peek(most)]
 
     def records(self, keys):
-        for number, line in enumerate(self._lines, 1):
+        for number, line in enumerate(self._lines, 1 + self._lines.left_out):
             yield Record(number, line.split("\t"), mistake_of(line))
 
     def place(self, record, key=None):

@@ -185,9 +185,10 @@ def _hint_at_start(rows: Iterator[Row]) -> str:
     mistakes = [mistake for _, mistake in itertools.islice(rows, _LOOKED_AT)]
     if not mistakes:
         return "There is no other row."
-    if None in mistakes:
+    good = mistakes.count(None)
+    if good > len(mistakes) / 2:
         return SKIP_HINT
-    return f"Nor is any of the next {len(mistakes):,} rows an example: {_OTHER_FORM}"
+    return f"Of the next {len(mistakes):,} rows {good or 'none'} can be read: {_OTHER_FORM}"
 
 
 def _of_files(note: str, before: Sequence[str], now: Sequence[str]) -> str:

@@ -46,11 +46,15 @@ class Lines:
         path: The file.
         skip_bad_lines: Whether lines that cannot be decoded are `BadLine`s instead of errors.
         encoding: The encoding, UTF-8 by default.
+
+    Attributes:
+        left_out: Number of lines at the beginning that are left out.
     """
 
     def __init__(self, path: str, skip_bad_lines: bool = False, encoding: str | None = None):
         self._rest = iterate_lines(path, skip_bad_lines, encoding)
         self._seen: list[str] = []
+        self.left_out = 0
 
     def peek(self, count: int) -> list[str]:
         """The first lines, as many as there are up to `count`."""
@@ -61,6 +65,7 @@ class Lines:
         """Leaves out the first line."""
         self.peek(1)
         del self._seen[0]
+        self.left_out += 1
 
     def __iter__(self) -> Iterator[str]:
         return itertools.chain(self._seen, self._rest)

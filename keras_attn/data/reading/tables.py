@@ -97,6 +97,7 @@ def open_table(
     plain: type[Table],
     encoding: str | None = None,
     skip_bad_lines: bool = False,
+    comment: str | None = None,
 ) -> Table:
     """Opens a file as the table that its name or its first lines show it to be.
 
@@ -105,6 +106,7 @@ def open_table(
         plain: The form of a file that is not known by its name.
         encoding: The encoding, UTF-8 by default.
         skip_bad_lines: Whether lines that cannot be decoded are malformed rows instead of errors.
+        comment: What lines before the first row begin with that are no rows, such as `#`.
 
     Raises:
         UserError: The file is missing, unreadable, empty or damaged.
@@ -114,6 +116,9 @@ def open_table(
         require(encoding is None, f"{path}: Parquet has no `encoding`.", encoding=encoding)
         return ParquetTable(path, Lines(path))
     lines = Lines(path, skip_bad_lines, encoding)
+    while comment and any(line.startswith(comment) for line in lines.peek(1)):
+        lines.drop()
+    require(bool(lines.peek(1)), f"{path}: the file has no row.")
     if form in (plain, DelimitedTable) and lines.peek(1)[0].startswith('{"'):
         form = JsonTable
     if form is TabSeparatedTable and _is_quoted(lines.peek(_LOOKED_AT)):

@@ -1,6 +1,7 @@
 """Series read from tables of any form."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ other."""
 
 _HOURS = 12 * 3.6e9  # microseconds
 _RARE = 0.01  # of the rows: no other series, but an hour that is repeated
+_FLOAT32 = 16 * 2.0**-23  # of a number: 16 of the smallest steps
 _FEWEST = 0.05  # of the steps from the first to the last time that must have a row
 
 
@@ -41,8 +43,8 @@ def read_series(
 ) -> SeriesTable:
     r"""Reads series of numbers from tables.
 
-    Rows may be in any order. An empty cell, NaN, NA and null are missing values, and so are all
-    values of a step without a row.
+    Rows may be in any order. Lines before the first one that begin with # are left out. An empty
+    cell, NaN, NA and null are missing values, and so are all values of a step without a row.
 
     Args:
         paths: Files of the forms that `keras_attn.data.read_pairs` reads; several ones are read as
@@ -110,7 +112,7 @@ def read_series(
 def _file_rows(file: str, reading: Reading, found: dict[str, SeriesColumns]) -> Iterator[Row]:
     """Yields time, series and values of each row of a file."""
     form = reading.form
-    table = open_table(file, TabSeparatedTable, form.encoding, form.skip_bad_lines)
+    table = open_table(file, TabSeparatedTable, form.encoding, form.skip_bad_lines, "#")
     chosen = found[file] = select_series(table, form.columns)
     keys = [key for keys in chosen.keys.values() for key in keys]
     rows = table.after_header if chosen.has_header else table.records
@@ -267,6 +269,30 @@ def described(table: SeriesTable) -> list[str]:
         constant = sum(map(_is_constant, known))
         if constant:
             lines.append(f"  constant: {name} never changes in {constant:,} series")
+    return lines + [line for name in table.channels for line in _doubts(table, name)]
+
+
+def _doubts(table: SeriesTable, name: str) -> list[str]:
+    """Lines about values of a channel that may mean something else than they say."""
+    channel = table.channels.index(name)
+    values = np.concatenate([series[:, channel] for series in table.values])
+    values = values[~np.isnan(values)]
+    lines = []
+    for extreme in np.unique([values.min(), values.max()]) if len(values) else ():
+        rest = values[values != extreme]
+        is_nines = re.fullmatch(r"-?9[9.]+", f"{extreme:.12g}") is not None
+        if is_nines and len(rest) and min(abs(rest - extreme)) > np.ptp(rest):
+            count = len(values) - len(rest)
+            lines.append(
+                f"    extreme: {extreme:.12g} occurs {count:,} times in {name}; where it stands "
+                "for a missing value, empty these cells"
+            )
+    steps = np.abs(np.diff(values))
+    if steps.any() and np.abs(values).max() * _FLOAT32 > np.median(steps[steps > 0]):
+        lines.append(
+            f"  precision: {name} changes by less than float32 holds of numbers of its size; "
+            "subtract a constant, or take its differences"
+        )
     return lines
 
 

@@ -10,12 +10,23 @@ import numpy as np
 
 from keras_attn.validation import UserError
 
-NUMBER, COMPACT, COMPACT_MONTH = "number", "compact", "compact month"
-MONTH, DATE, DATETIME = "month", "date", "datetime"
-"""How times are written: 1958 or 0.5, 19580329, 195803, 1958-03, 1958-03-29, 1958-03-29T12:00."""
+NUMBER, MONTH, DATE, DATETIME = "number", "month", "date", "datetime"
+COMPACT, COMPACT_MONTH, COMPACT_WEEK = "compact", "compact month", "compact week"
+DOTTED_MONTH = "dotted month"
+"""How times are written: 1958 or 0.5, 1958-03, 1958-03-29, 1958-03-29T12:00, 19580329, 195803,
+195813 (a week of ISO 8601), 1958.03."""
 
-_FORMATS = {COMPACT: "%Y%m%d", COMPACT_MONTH: "%Y%m", MONTH: "%Y-%m", DATE: "%Y-%m-%d"}
-_COMPACT = {COMPACT: 10_000_000, COMPACT_MONTH: 100_000}  # with the smallest number
+_FORMATS = {
+    COMPACT: "%Y%m%d",
+    COMPACT_MONTH: "%Y%m",
+    COMPACT_WEEK: "%G%V",
+    DOTTED_MONTH: "%Y.%m",
+    MONTH: "%Y-%m",
+    DATE: "%Y-%m-%d",
+}
+_OF_NUMBERS = {COMPACT: ".0f", COMPACT_MONTH: ".0f", COMPACT_WEEK: ".0f", DOTTED_MONTH: ".2f"}
+"""Styles of dates that are numbers, with their digits; the first one that all numbers have counts."""
+
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])", re.I)
@@ -154,10 +165,9 @@ def time_axis(
     """
     times: list[Any] = [_parsed(cell) for cell in cells]
     dated = [isinstance(time, datetime.datetime) for time in times]
-    compact = next((style for style in _COMPACT if not any(dated) and _are(times, style)), None)
+    compact = None if any(dated) else _dates_of_numbers(times)
     if compact is not None:
-        style = compact
-        times = [datetime.datetime.strptime(str(int(time)), _FORMATS[style]) for time in times]
+        style, times = compact
     elif any(dated):
         _require_alike("numbers or dates, not both", cells, dated)
         zoned = [time.tzinfo is not None for time in times]
@@ -190,17 +200,25 @@ def _require_alike(wanted: str, cells: Sequence[Any], has: Sequence[bool]) -> No
         raise UserError(f"Times must be {wanted}. Received: {received}.")
 
 
-def _are(times: Sequence[Any], style: str) -> bool:
-    """Whether numbers are dates or months without separators, such as 19580329 or 195803."""
-    least = _COMPACT[style]
-    for time in times:
-        if not (least <= time < 10 * least and time == int(time)):
-            return False
-        try:
-            datetime.datetime.strptime(str(int(time)), _FORMATS[style])
-        except ValueError:
-            return False
-    return bool(times)
+def _dates_of_numbers(times: Sequence[float]) -> tuple[str, list[datetime.datetime]] | None:
+    """The style of numbers that are all dates, such as 19580329, and the dates."""
+    for style in _OF_NUMBERS:
+        dates = [_date_of_number(time, style) for time in times]
+        found = [date for date in dates if date is not None]
+        if found and len(found) == len(times):
+            return style, found
+    return None
+
+
+def _date_of_number(time: float, style: str) -> datetime.datetime | None:
+    written = f"{time:{_OF_NUMBERS[style]}}"
+    # The first day of a month is that without one; of a week the day must be given.
+    text, form = (f"{written}1", "%G%V%u") if style == COMPACT_WEEK else (written, _FORMATS[style])
+    try:
+        date = datetime.datetime.strptime(text, form)
+    except ValueError:
+        return None
+    return date if date.strftime(_FORMATS[style]) == written and float(written) == time else None
 
 
 def _unit(times: Sequence[Any], style: str) -> tuple[str, int]:

@@ -127,6 +127,22 @@ def test_lines_for_users_count_what_is_missing_unsorted_and_constant(tmp_path):
     assert "y never changes in 1 series" in "\n".join(described(read_series(tmp_path / "b.csv")))
 
 
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ([3.5, -99.99, 4.5, -99.99], "-99.99 occurs 2 times in y"),
+        ([3.5, 999, 4.5, 4.0], "999 occurs 1 times in y"),
+        ([97, 99, 98, 96], None),
+        ([1e12 + 1, 1e12 + 2, 1e12 + 4], "y changes by less than float32 holds"),
+        ([1e3 + 1, 1e3 + 2, 1e3 + 4], None),
+    ],
+)
+def test_values_that_may_mean_something_else_are_named(values, line):
+    doubts = described(read_given({"y": values}))[2:]
+    assert len(doubts) == (line is not None)
+    assert line is None or line in doubts[0]
+
+
 DAYS = "day,y\n2024-03-01,1\n2024-03-02,2\n"
 # The text of a file, options, and the error or the values of the first series.
 ODD = {
@@ -159,7 +175,13 @@ ODD = {
     "months": ("month,y\n2023-11,1\n2023-12,2\n2024-02,4\n", {}, [1, 2, NAN, 4]),
     "ends of months": ("date,y\n2024-01-31,1\n2024-02-29,2\n2024-03-31,3\n", {}, [1, 2, 3]),
     "compact months": ("month,y\n202311,1\n202312,2\n202402,4\n", {}, [1, 2, NAN, 4]),
-    "numbers, not months": ("time,y\n202311,1\n202312,2\n202313,4\n", {}, [1, 2, 4]),
+    "compact weeks": ("week,y\n202352,1\n202401,2\n202403,4\n", {}, [1, 2, NAN, 4]),
+    "numbers, not weeks": ("time,y\n202352,1\n202353,2\n202354,4\n", {}, [1, 2, 4]),
+    "months with a dot": ("date,y\n2009.11,1\n2009.12,2\n2010.02,4\n", {}, [1, 2, NAN, 4]),
+    "October without its zero": ("date,y\n2010.1,1\n2010.11,2\n2010.12,3\n", {}, [1, 2, 3]),
+    "comments": (f"# by hand\n#\n{DAYS}", {}, [1, 2]),
+    "lines after comments": (f"# by hand\n{DAYS}x,3\n", {}, "line 5, column 1: expected a number"),
+    "comments alone": ("# nothing\n", {}, "the file has no row"),
     "a zone for one only": ("time,y\n2024-03-03T01:00Z,1\n2024-03-03T02:00,2\n", {},
                             "must be all in a time zone, or all without one"),
     "clocks set back": ("time,y\n" + "".join(
@@ -194,6 +216,8 @@ TIMES = [
     (["1958-03-29", "1958-04-05", "1958-04-19"], "1 week", "1958-04-26"),
     ([19580329, 19580405], "1 week", "19580412"),
     ([200011, 200012], "1 month", "200101"),
+    ([202052, 202053], "1 week", "202101"),
+    (["2009.11", "2009.12"], "1 month", "2010.01"),
     ([1700, 1701, 1703], "1 unit", "1704"),
     ([0.5, 0.75, 1.25], "0.25 units", "1.5"),
     (["2024-11", "2024-12"], "1 month", "2025-01"),
