@@ -50,7 +50,10 @@ def test_options_become_settings(called):
         (["--steps", "500"], {"steps": 500}),
         (["--steps", "500", "--epochs", "3"], {"epochs": 3, "steps": 500}),
         (["--max-minutes", "1.5"], {"max_minutes": 1.5}),
-        (["--set", "training.steps=500", "--set", "training.epochs=3"], {"epochs": 3, "steps": 500}),
+        (
+            ["--set", "training.steps=500", "--set", "training.epochs=3"],
+            {"epochs": 3, "steps": 500},
+        ),
     ],
 )
 def test_the_end_is_a_setting_of_the_training(called, arguments, ends):

@@ -12,6 +12,7 @@ from tests.harness import (
     check_functional_model,
     check_jit,
     check_mixed_precision,
+    check_subclassed_model,
     constructor_arguments,
     own_arguments,
 )
@@ -34,7 +35,7 @@ FIRST = {case.layer: case for case in reversed(CASES)}
 
 def is_slow(check, case):
     """Whether it compiles, or trains what another case of the layer trains."""
-    trains = check in (check_functional_model, check_mixed_precision)
+    trains = check in (check_functional_model, check_mixed_precision, check_subclassed_model)
     return check is check_jit or (trains and case is not FIRST[case.layer])
 
 

@@ -64,7 +64,7 @@ def same_rank(name, argument, mask):
     return {argument: mask[None] if argument == "attention_mask" and mask.ndim == 2 else mask}
 
 
-@pytest.mark.parametrize("name", named(KIND, ON_JAX))
+@pytest.mark.parametrize("name", named(KIND, ON_JAX, others=3))
 def test_ones_and_zeros_count_as_true_and_false(name):
     layer = made(name)
     free = numpy(called(layer))

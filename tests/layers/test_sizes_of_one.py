@@ -5,14 +5,15 @@ import inspect
 import pytest
 
 from keras_attn import layers
+from tests.backends import thinned
 from tests.harness import run_python
 
-GROUPS = [("heads", "memories", "synthesizers", "scores", "others"), ("blocks", "models")]
+GROUPS = [["heads", "others"], ["memories", "synthesizers", "scores"], ["blocks", "models"]]
 
 pytestmark = pytest.mark.tensorflow
 
 
-@pytest.mark.parametrize("groups", GROUPS, ids=" ".join)
+@pytest.mark.parametrize("groups", thinned(GROUPS, on_tensorflow=3), ids=" ".join)
 def test_every_layer_in_a_process_of_its_own(groups):
     code = "import sys; from tests.layers.sizes_of_one import main; main(sys.argv[1:])"
     assert run_python(code, *groups, TF_CPP_MIN_LOG_LEVEL="3").endswith("done\n")

@@ -81,7 +81,7 @@ def test_mixed_precision(name, dtype):
     assert scaled == (dtype == "mixed_float16")
 
 
-@pytest.mark.parametrize("name", named(WITH_IDS, set(ON_JAX) & set(WITH_IDS), others=2))
+@pytest.mark.parametrize("name", named(WITH_IDS, set(ON_JAX) & set(WITH_IDS), others=4))
 def test_ids_of_any_number_type(name):
     make, inputs = EVERY[name]
     model = make()
@@ -120,7 +120,7 @@ def fitted(model, inputs):
         model.fit(inputs, targets, verbose=0)
 
 
-@pytest.mark.parametrize("name", named(EVERY, ON_JAX, others=8))
+@pytest.mark.parametrize("name", named(EVERY, ON_JAX, others=20))
 def test_fit_warns_of_nothing(name):
     make, inputs = EVERY[name]
     fitted(make(), inputs)

@@ -118,10 +118,7 @@ def test_nothing_that_follows_changes_anything_before(name):
 
 @pytest.mark.parametrize(
     ("name", "max_length"),
-    [
-        pytest.param(name, ROOMS[0], marks=[] if name in ON_JAX or len(ROOMS) > 1 else SLOW)
-        for name in VARIANTS
-    ]
+    [pytest.param(name, ROOMS[0], marks=[] if name in ON_JAX else SLOW) for name in VARIANTS]
     + [
         pytest.param(name, room, marks=[] if name in GROWS_QUICKLY else SLOW)
         for name in VARIANTS

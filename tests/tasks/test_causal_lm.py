@@ -106,6 +106,7 @@ def test_a_continuation_is_written_as_it_follows_its_prompt():
     assert found.numpy().tolist() == [[b" sat on"]]
 
 
+@pytest.mark.slow
 def test_saved_and_exported(tmp_path):
     task = make_task(num_layers=1)
     assert reloaded(task, tmp_path / "task").predict(PROMPTS) == task.predict(PROMPTS)

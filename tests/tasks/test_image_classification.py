@@ -72,6 +72,7 @@ def test_images_of_another_kind_are_brought_to_the_models(task):
     np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=0.05)
 
 
+@pytest.mark.slow
 def test_saved_and_exported(task, tmp_path):
     loaded = reloaded(task, tmp_path / "task")
     np.testing.assert_array_equal(loaded.probabilities(IMAGES), task.probabilities(IMAGES))

@@ -118,6 +118,7 @@ def test_measured_on_hidden_tokens(task):
     assert task.masked_scores(texts) == task.masked_scores(texts)
 
 
+@pytest.mark.slow
 def test_saved_and_exported(task, tmp_path):
     loaded = reloaded(task, tmp_path / "task")
     assert loaded.predict_n_best(TEXTS, 3) == task.predict_n_best(TEXTS, 3)

@@ -44,6 +44,7 @@ def test_labels_are_those_from_their_thresholds_on():
     assert second.log_probability <= best.log_probability
 
 
+@pytest.mark.slow
 def test_it_is_saved_and_exported(tmp_path):
     task = made(thresholds=[0.4, 0.5, 0.61])
     task.save(tmp_path / "task")

@@ -169,6 +169,7 @@ def test_an_export_into_a_task_folder_leaves_it_a_task(exported, model):
     assert open_task(model / "task" / "1").folder == model / "task" / "1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [False, True])
 def test_a_savedmodel_without_its_task_cannot_be_trained_further(model, settings):
     shutil.rmtree(model / "task")

@@ -46,6 +46,7 @@ def test_the_loss_is_half_the_squared_error_without_padding():
     np.testing.assert_allclose(tape.gradient(loss, outputs), [[2, 0.5], [-0.5, 1], [0, 0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [1, 2])
 def test_it_is_saved_and_exported(tmp_path, numbers):
     task = made(("price", "size")[:numbers], MEANS[:numbers], DEVIATIONS[:numbers], numbers)

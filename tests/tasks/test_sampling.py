@@ -74,6 +74,7 @@ def test_first_letters_come_as_often_as_the_model_says(language_model):
         assert abs(found - chances[token]) < 4.5 * spread
 
 
+@pytest.mark.slow
 def test_a_prompt_counts_as_repeated(language_model):
     settings = {"samples": 503, "seed": 1, "max_length": 2}
     free = language_model.sample(["aaa"], **settings)
@@ -134,6 +135,7 @@ def test_settings_of_a_call(task):
         task.generate(["a"], coverage_penalty=0.2)
 
 
+@pytest.mark.slow
 def test_stopping_and_length_penalty_reach_the_search():
     sources = made.TEXTS
     plain = made.make_task(length_penalty=1.0).predict_n_best(sources, 3)
@@ -261,6 +263,7 @@ def test_mistakes_in_sampling(task):
     refused("Did you mean 'temperature'", task.sample, ["a"], temprature=0.5)
 
 
+@pytest.mark.slow
 def test_lengths_hold_for_samples(language_model):
     found = language_model.sample(PROMPTS, samples=31, seed=1, min_length=3)
     lengths = {len(text) for row in texts(found) for text in row}

@@ -129,6 +129,7 @@ def test_a_task_is_trained_in_place_and_in_its_folder(fitted):
     assert "task: seq2seq" in (result.folder / "run.yaml").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_it_is_measured_and_exported(fitted, tmp_path):
     task = fitted[0]
     measured = task.evaluate((["ab", "cd"], ["B A", "D C"]), metrics="per")
@@ -202,6 +203,7 @@ def test_callbacks_are_called(fitted):
     assert len(seen.calls) == 2
 
 
+@pytest.mark.slow
 def test_a_task_that_was_saved_trains_by_the_recipe_of_its_preset(tmp_path):
     task = Task.from_preset("g2p_small", PAIRS, **SMALL)
     task.save(tmp_path / "task")

@@ -25,7 +25,7 @@ _FORMATS = {
     DATE: "%Y-%m-%d",
 }
 _OF_NUMBERS = {COMPACT: ".0f", COMPACT_MONTH: ".0f", COMPACT_WEEK: ".0f", DOTTED_MONTH: ".2f"}
-"""Styles of dates that are numbers, with their digits; the first one that all numbers have counts."""
+"""Styles of dates that are numbers, and how they are written; the first that all have counts."""
 
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1)

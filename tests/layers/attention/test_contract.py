@@ -20,15 +20,18 @@ LENGTHS = np.array([4, 11])  # of the rows of X
 REAL = np.arange(11)[None, :] < LENGTHS[:, None]
 
 
-def having(*parts, once=False):
-    """The mechanisms with these parts, where `once`, and on JAX, the first of each layer."""
+def having(*parts, once=False, every=1):
+    """The mechanisms with these parts, where `once`, and on JAX, the first of each layer.
+
+    By default each `every`th one is tested.
+    """
     chosen, layers_seen = [], set()
     for name, mechanism in MECHANISMS.items():
         if all(getattr(mechanism, part) for part in parts):
             layer = type(mechanism.make())
             again = (once or keras.backend.backend() == "jax") and layer in layers_seen
             layers_seen.add(layer)
-            marks = [pytest.mark.slow] if again else []
+            marks = [pytest.mark.slow] if again or len(chosen) % every else []
             chosen.append(pytest.param(mechanism, id=name, marks=marks))
     return pytest.mark.parametrize("mechanism", chosen)
 

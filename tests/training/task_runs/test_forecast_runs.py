@@ -134,6 +134,7 @@ def test_known_covariates_are_used_and_scales_do_not_matter(tmp_path):
     np.testing.assert_allclose(effect[:, :, 0], [[5] * 4, [50] * 4], rtol=0.3)
 
 
+@pytest.mark.slow
 def test_arrays_are_trained_on_without_columns(tmp_path):
     values = np.stack([np.sin(np.arange(90) * 2 * np.pi / SEASON), np.arange(90) % 5], axis=1)
     task = Task.from_preset("forecast_tiny", values, horizon=3, context=10, model=SIZES)

@@ -120,6 +120,7 @@ def test_several_labels_are_recognized_and_learned(labels, tmp_path, capsys):
     assert [sorted(json.loads(line)) for line in answers[0]] == [["a", "e"], []]
 
 
+@pytest.mark.slow
 def test_one_label_a_text_starts_from_several(labels, tmp_path):
     data = made.write_data("classification", tmp_path / "data", 40, 3)
     command = ["train", "--task", "classification", "--init", str(labels / "run"), "--data"]
@@ -153,6 +154,7 @@ def test_numbers_are_learned(numbers, tmp_path, capsys):
     assert float(answer) == pytest.approx(56, abs=5)
 
 
+@pytest.mark.slow
 def test_tables_of_python(tmp_path):
     """Lists, a table of pandas, and a mapping give the same task."""
     words = [f"{first}{second}" for first in "abcdef" for second in "abcdef"]

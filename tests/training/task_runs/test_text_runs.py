@@ -140,6 +140,7 @@ def test_a_label_that_training_has_not(classifier, tmp_path):
         job.train(tmp_path / "run", {"preset": "encoder_tiny", "data": data, "model": made.SIZES})
 
 
+@pytest.mark.slow
 def test_test_labels_that_training_has_not_are_told(classifier, tmp_path, capsys):
     folder, _ = classifier
     test = written(tmp_path / "test.tsv", ["ab\tother", "b\twithout", "c\tother", "a\tnew"])
