@@ -49,8 +49,7 @@ def run(options: argparse.Namespace) -> None:
         from keras_attn.data.overview import overview
         from keras_attn.data.reading.rows import Form
         from keras_attn.models import get_preset
-        from keras_attn.training.run_settings import DataSettings, kind_of_task
-        from keras_attn.training.task_runs import TASK_RUNS
+        from keras_attn.training.run_settings import kind_of_task
 
     task = options.task
     if task is None and options.preset:
@@ -60,17 +59,7 @@ def run(options: argparse.Namespace) -> None:
     if task == "forecast":
         _show_series(options)
         return
-    separator, task_run = options.label_separator, None
-    if task is not None:
-        how_read = {"columns": options.columns, "encoding": options.encoding}
-        data = DataSettings(options.data, label_separator=separator, **how_read)
-        task_run = TASK_RUNS[TASK_RUNS[task].recognized(data)]
-    require(
-        separator is None or (task_run is not None and task_run.has_several),
-        "--label-separator is for texts with several labels or numbers: set --task "
-        "multi_label_classification or regression.",
-        label_separator=separator,
-    )
+    separator, task_run = options.label_separator, _task_run(options, task)
     how: tuple = ()
     if task_run is not None:
         how = (task_run.columns, task_run.optional_columns, task_run.mistake)
@@ -92,13 +81,34 @@ def run(options: argparse.Namespace) -> None:
             f"{count:,} of {len(parts[second].rows):,} rows of {second} have a {column} of {first}."
         )
     if task_run is not None and task_run.has_labels:
-        (*_, labels) = found["parts"]["train"]["columns"].values()
+        texts, *_, labels = found["parts"]["train"]["columns"].values()
         found["unknown"] = _compare_labels(parts, labels)
+        if "label" in task_run.columns:
+            _doubt(len(parts["train"].rows), texts["different"], labels)
     if options.preset or options.init:
         found["run"] = _run(options, task)
         _print_run(found["run"], options.preset or options.init)
     if options.json:
         write_text(options.json, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+
+
+def _task_run(options: argparse.Namespace, task: str | None) -> Any:
+    """What depends on the task, also one that the labels of the data show; `None` without any."""
+    from keras_attn.training.run_settings import DataSettings
+    from keras_attn.training.task_runs import TASK_RUNS
+
+    task_run, separator = None, options.label_separator
+    if task is not None:
+        how_read = {"columns": options.columns, "encoding": options.encoding}
+        data = DataSettings(options.data, label_separator=separator, **how_read)
+        task_run = TASK_RUNS[TASK_RUNS[task].recognized(data)]
+    require(
+        separator is None or (task_run is not None and task_run.has_several),
+        "--label-separator is for texts with several labels or numbers: set --task "
+        "multi_label_classification or regression.",
+        label_separator=separator,
+    )
+    return task_run
 
 
 def _compare_labels(
@@ -110,21 +120,28 @@ def _compare_labels(
         parts: What the parts of the data hold.
         column: The summary of the training labels.
     """
-    from keras_attn.data.overview import alike
-
     train = parts["train"]
     unknown = {name: part.unknown_to(train) for name, part in parts.items() if part is not train}
     for name, labels in unknown.items():
         if labels:
             print(f"Labels of {name} that train lacks: {_counts(labels)}.")
-    for labels in alike(column.get("values", ())):
-        print(f"Labels that look alike: {', '.join(map(ascii, labels))}.")
-    if column["different"] == len(train.rows) > 1:
-        print(
-            "No value of the label occurs twice. To predict numbers, set --task regression; if "
-            "they are texts, another column is the label."
-        )
     return unknown
+
+
+def _doubt(rows: int, texts: int, column: Mapping[str, Any]) -> None:
+    """Prints what is odd about the labels of `rows` rows with as many different `texts`."""
+    from keras_attn.data.overview import doubts
+
+    for doubt in doubts(column.get("values", {})):
+        print(f"{doubt[0].upper()}{doubt[1:]}.")
+    if column["different"] == rows > 1 or column["different"] > 2 * texts:
+        print(
+            f"The label has {column['different']:,} different values in {rows:,} rows. To predict "
+            "numbers, set --task regression; if they are texts, another column is the label "
+            "(--columns)."
+        )
+    elif column["different"] == 1:
+        print("All rows have the same label: a classifier needs two at least.")
 
 
 def _show_series(options: argparse.Namespace) -> None:

@@ -243,6 +243,11 @@ def aligned_rows(paths: Sequence[str], form: Form, mistake: Mistake, role: str) 
                 f"{source_path} has {found[source_path]:,}, "
                 f"{target_path} has {found[target_path]:,}."
             )
+        if number == 1 and all("\t" in str(line) for line in row):
+            raise UserError(
+                f"{source_path} and {target_path} are read as sources and targets, line by line, "
+                "but both have tabs. Name tables *.tsv, or give a pattern or a folder."
+            )
         texts = [str(line) for line in row]
         # No labels are an empty line.
         needed = zip(paths[:1] if form.separator else paths, texts, strict=False)

@@ -14,6 +14,7 @@ from keras_attn.tensors import Tensor, TensorLike
 from keras_attn.validation import UserError, require
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_OTHERS = {b"\xff\xd8\xff": "JPEG", b"GIF8": "GIF", b"BM": "BMP", b"RIFF": "WebP", b"II*\0": "TIFF"}
 _WHITE = 255.0
 _DEPTH = 24  # position of the bits per sample in a PNG file, followed by its color type
 _SIZE = 16  # position of its width and height
@@ -243,11 +244,22 @@ def _is_coarse_grey(image: tf.Tensor, decoded: tf.Tensor) -> tf.Tensor:
     return (depth < 8) & (colour_type == 0)
 
 
+def mistake_of_image(path: str | os.PathLike) -> str | None:
+    """What is wrong with a file by its first bytes, or `None`."""
+    with Path(path).open("rb") as file:
+        begin = file.read(len(_SIGNATURE))
+    return None if begin == _SIGNATURE else f"{path}: expected a PNG image, found {_kind_of(begin)}"
+
+
+def _kind_of(image: bytes) -> str:
+    """What a file that is no PNG image is."""
+    found = (f"{kind}: convert it" for begin, kind in _OTHERS.items() if image.startswith(begin))
+    return next(found, f"a file that begins with {image[:8]!r}")
+
+
 def _check(image: bytes, name: str) -> None:
     if not image.startswith(_SIGNATURE):
-        raise UserError(
-            f"{name}: expected a PNG image, found a file that begins with {image[:8]!r}."
-        )
+        raise UserError(f"{name}: expected a PNG image, found {_kind_of(image)}.")
     width, height = (int.from_bytes(image[_SIZE + at : _SIZE + at + 4]) for at in (0, 4))
     IMAGE_PIXELS.check(width * height, name)
     try:

@@ -57,10 +57,10 @@ def read_labelled_images(
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path}: no such folder or file.")
-    if path.is_dir() and not (path / LABELS_FILE).is_file():
-        named, skipped = _files_in_folders(path), 0
+    table = table_in(path)
+    if table is None:
+        named, skipped = files_in_folders(path), 0
     else:
-        table = path / LABELS_FILE if path.is_dir() else path
         roles = ("file", "label")
         pairs = read_pairs(table, skip_bad_files, columns=columns, encoding=encoding, roles=roles)
         named = [
@@ -84,8 +84,15 @@ def read_labelled_images(
     return Pairs(images, taken(targets, kept), str(path), skipped + len(files) - len(images))
 
 
-def _files_in_folders(path: Path) -> list[tuple[Path, str]]:
-    """The files in the folders of a folder, with the folders' names."""
+def table_in(path: Path) -> Path | None:
+    """The table of images: the file that a path is, or one in the folder that it is, or `None`."""
+    if not path.is_dir():
+        return path
+    return path / LABELS_FILE if (path / LABELS_FILE).is_file() else None
+
+
+def files_in_folders(path: Path) -> list[tuple[Path, str]]:
+    """The files in the folders of a folder, with the folders' names, their labels."""
     inside = _visible(path)
     loose = [one for one in inside if not one.is_dir() and one.suffix.lower() == ".png"]
     if loose:
@@ -103,6 +110,12 @@ def _files_in_folders(path: Path) -> list[tuple[Path, str]]:
         found = _visible(folder)
         if not found:
             raise UserError(f"{folder}: expected the PNG files of this label, found none.")
+        inner = [one for one in found if one.is_dir()]
+        if inner:
+            raise UserError(
+                f"{path}: the folders in it are labels, with PNG files in them; {folder} has the "
+                f"folder {inner[0].name!r}. Is {folder} the folder of a part of the data?"
+            )
         files += [(file, folder.name) for file in found]
     return files
 

@@ -5,12 +5,15 @@ import unicodedata
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from keras_attn.data.files import aligned_rows, are_aligned, joined_names
+from keras_attn.data.images import mistake_of_image
+from keras_attn.data.labelled_images import files_in_folders, table_in
 from keras_attn.data.reading.columns import (
     has_header,
     looks_like_names,
@@ -18,16 +21,19 @@ from keras_attn.data.reading.columns import (
     select,
 )
 from keras_attn.data.reading.delimited import TabSeparatedTable
+from keras_attn.data.reading.lines import excerpt
 from keras_attn.data.reading.objects import JsonTable
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Mistake, Reading
-from keras_attn.data.reading.several import number_in
+from keras_attn.data.reading.several import MISSING, number_in
 from keras_attn.data.reading.table import Record, Table
 from keras_attn.data.reading.tables import LinesTable, open_table
 from keras_attn.validation import UserError, require
 
 _FEW = 50  # different values of a column that are counted one by one
 _BINS = 8
+_NAMED = 5  # labels
+_DIGITS = 15  # of a number that float64 holds exactly
 _TRUTHS = {"true": "1", "false": "0"}
 
 
@@ -144,10 +150,15 @@ def overview(
         UserError: A file is missing, unreadable, empty or damaged, or it is not clear which columns
             are meant.
     """
-    files = expanded(paths)
     form = dataclasses.replace(form, skip_bad_lines=True)
+    if tuple(roles) == ("file", "label"):
+        table = table_in(Path(paths[0]))
+        if table is None:
+            return _folders(paths[0], form, roles)
+        paths = [str(table)]
+    files = expanded(paths)
     reading = Reading(joined_names(files), form)
-    if are_aligned(paths, files):
+    if len(roles) != 1 and are_aligned(paths, files):
         parts = tuple(roles) if len(roles) == 2 else ("source", "target")
         rows = aligned_rows(files, form, mistake, parts[1])
     elif roles:
@@ -160,6 +171,20 @@ def overview(
     found = Overview(reading, [Column(name) for name in parts])
     for row in reading.good(rows):
         found.add(row)
+    return found
+
+
+def _folders(path: str, form: Form, roles: Sequence[str]) -> Overview:
+    """Counts images in folders that are named after their labels."""
+    found = Overview(Reading(path, form), [Column(name) for name in roles])
+    for file, label in files_in_folders(Path(path)):
+        mistake = mistake_of_image(file)
+        if mistake is None:
+            found.add([str(file), label])
+        else:
+            found.reading.skip(mistake)
+    if not found.rows:
+        found.reading.refuse_nothing()
     return found
 
 
@@ -238,10 +263,31 @@ def alike(labels: Iterable[str]) -> list[list[str]]:
     """
     groups: dict[str | float, list[str]] = {}
     for label in labels:
-        plain = "".join(unicodedata.normalize("NFKC", label).casefold().split())
+        folded = unicodedata.normalize("NFKC", label).casefold()
+        plain = "".join(one for one in "".join(folded.split()) if unicodedata.category(one) != "Cf")
         number, mistake = number_in(_TRUTHS.get(plain, plain))
-        groups.setdefault(plain if mistake else number, []).append(label)
+        exact = mistake is None and len(plain) <= _DIGITS
+        groups.setdefault(number if exact else plain, []).append(label)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def doubts(counts: Mapping[str, int]) -> list[str]:
+    """What is odd about labels, a line each.
+
+    Args:
+        counts: Number of each label.
+    """
+    lines = []
+    rare = [label for label, count in counts.items() if count == 1]
+    if 0 < len(rare) < len(counts):
+        names = ", ".join(map(excerpt, rare[:_NAMED])) + (" …" if len(rare) > _NAMED else "")
+        lines.append(f"{len(rare):,} labels occur only once: {names}")
+    for group in alike(counts):
+        lines.append(f"labels that look alike: {', '.join(map(ascii, group))}")
+    missing = [label for label in counts if label.casefold() in MISSING]
+    if missing:
+        lines.append(f"labels that look like missing values: {', '.join(map(excerpt, missing))}")
+    return lines
 
 
 def lengths_summary(lengths: Sequence[int] | np.ndarray) -> dict[str, Any]:

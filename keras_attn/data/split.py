@@ -55,7 +55,7 @@ def hold_out(
     is_held = np.zeros(there, bool)
     is_held[chosen] = True
     held = is_held[source]
-    return _select(pairs, ~held, "rest"), _select(pairs, held, "held out")
+    return _select(pairs, ~held, "rest", pairs.skipped), _select(pairs, held, "held out")
 
 
 def numbered(*columns: Sequence[Any]) -> np.ndarray:
@@ -118,7 +118,8 @@ def _held_of_each_label(
             counts[index] += 1
     require(
         bool(counts.any()),
-        f"{name}: every label occurs once, so nothing can be held out to choose the best model. "
+        f"{name}: no label has two different texts, so none can be held out to choose the best "
+        "model. "
         "Is the label another column (--columns)? To predict numbers, set --task regression.",
         labels=len(sizes),
     )
@@ -188,7 +189,7 @@ def parts_of(rows: Iterable[tuple[str, Any, str]], name: str) -> dict[str, Pairs
     return {part: Pairs(*columns[part], f"{name}/{part}") for part in names}
 
 
-def _select(pairs: Pairs, keep: np.ndarray, part: str) -> Pairs:
+def _select(pairs: Pairs, keep: np.ndarray, part: str, skipped: int = 0) -> Pairs:
     rows = np.flatnonzero(keep)
     sources, targets = (taken(values, rows) for values in (pairs.sources, pairs.targets))
-    return Pairs(sources, targets, f"{pairs.name} ({part})")
+    return Pairs(sources, targets, f"{pairs.name} ({part})", skipped)

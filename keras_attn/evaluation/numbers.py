@@ -54,12 +54,17 @@ def explained_variance(found: np.ndarray, expected: np.ndarray) -> float:
     return float(1 - np.sum(np.square(found - expected)) / variance) if variance > 0 else 0.0
 
 
+def _of_two(correlation: Callable[..., float]) -> Callable[[np.ndarray, np.ndarray], float]:
+    """A correlation times 100, 0 for a single number."""
+    return lambda found, expected: 100 * correlation(found, expected) if len(found) > 1 else 0.0
+
+
 NUMBERS: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "mae": mean_absolute_error,
     "rmse": root_mean_squared_error,
     "r2": lambda found, expected: 100 * explained_variance(found, expected),
-    "pearson": lambda found, expected: 100 * pearson(found, expected),
-    "spearman": lambda found, expected: 100 * spearman(found, expected),
+    "pearson": _of_two(pearson),
+    "spearman": _of_two(spearman),
 }
 """The metrics of numbers by name: two errors in the unit of the numbers, and R² and two
 correlations times 100, like other metrics."""

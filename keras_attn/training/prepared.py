@@ -100,6 +100,7 @@ def read_data(
         places = replace(places, cache=str(cache))
     texts = run.read_texts(places, settings.training.seed, whole)
     train = texts["train"]
+    _check_malformed(settings, texts)
     settings, applied = follow_amount(settings, run, train)
     with scope():
         loaded = source = _source_task(settings, run)
@@ -176,6 +177,20 @@ def _complete(
     # In the order in which run.yaml is read again.
     decoding = settings.decoding | open_lengths | settings.decoding
     return with_lengths(settings, run.lengths, lengths).replace(decoding=decoding)
+
+
+def _check_malformed(settings: RunSettings, texts: Mapping[str, Any]) -> None:
+    """Raises if more of the rows of a part of the data are malformed than settings allow."""
+    most = settings.data.max_dropped
+    for part in texts.values():
+        malformed = getattr(part, "skipped", 0)
+        rows = len(part) + malformed
+        if malformed > most * rows:
+            raise UserError(
+                f"{part.name}: of {rows:,} rows {malformed:,} are malformed, which is more than "
+                f"`data.max_dropped` allows ({most:.0%}). Mend them (`keras-attn data` says what "
+                "is wrong), or set a larger `data.max_dropped` (--set data.max_dropped=1)."
+            )
 
 
 def _check_losses(settings: RunSettings, texts: Any, examples: Examples) -> None:

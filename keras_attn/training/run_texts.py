@@ -115,7 +115,8 @@ def hold_out_lines(lines: Lines, data: DataSettings, seed: int) -> tuple[Lines, 
     held = np.zeros(len(lines), bool)
     held[chosen] = True
     rest, validation = (taken(lines.texts, np.flatnonzero(part)) for part in (~held, held))
-    return Lines(rest, f"{lines.name} (rest)"), Lines(validation, f"{lines.name} (held out)")
+    name = lines.name
+    return Lines(rest, f"{name} (rest)", lines.skipped), Lines(validation, f"{name} (held out)")
 
 
 def _count_to_hold_out(data: DataSettings, there: int, what: str, name: str) -> int:

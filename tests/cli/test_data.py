@@ -84,7 +84,11 @@ LABELS = ["--task", "classification"]
         ("a.csv", "text,label\na,yes\nb,Yes\n", LABELS, "Labels that look alike: 'yes', 'Yes'."),
         ("a.csv", "text,label\na,1\nb,1.0\n", LABELS, "Labels that look alike: '1', '1.0'."),
         ("a.csv", "text,label\na,1\nb,true\n", LABELS, "Labels that look alike: '1', 'true'."),
-        ("a.csv", "text,label\na,1\nb,2\n", LABELS, "No value of the label occurs twice."),
+        ("a.csv", "text,label\na,x\nb,x\u200b\n", LABELS, r"look alike: 'x', 'x\u200b'."),
+        ("a.csv", "text,label\na,1\nb,\\N\n", LABELS, "like missing values: '\\\\N'."),
+        ("a.csv", "text,label\na,1\nb,1\n", LABELS, "All rows have the same label"),
+        ("a.tsv", "x\ta b\ny\tc d\ny\te\nx\tf\nx\tg\n", LABELS, "The label has 5 different"),
+        ("a.csv", "text,label\na,1\nb,2\n", LABELS, "The label has 2 different values in 2 rows."),
         ("a.csv", "text,label\na,1;2\n", [*LABELS, "--label-separator", ";"], "such as '1, 2'"),
     ],
 )
@@ -115,6 +119,29 @@ def test_a_pipe_is_read_once(keras_attn, tmp_path):
     writing.start()
     assert "2 rows" in keras_attn.output("data", path, *LABELS)
     writing.join()
+
+
+def test_lines_of_several_files_are_texts_of_a_language_model(keras_attn, tmp_path):
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for file in files:
+        file.write_text("one two\nthree\n")
+    assert "4 rows" in keras_attn.output("data", *files, "--task", "causal_lm")
+
+
+def test_two_tables_are_no_aligned_files(keras_attn, tmp_path):
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for file in files:
+        file.write_text("one\t1\nthree\t3\n")
+    assert "both have tabs. Name tables *.tsv" in keras_attn.refusal("data", *files, *LABELS)
+
+
+def test_folders_of_images(keras_attn, tmp_path):
+    for name, content in (("cat", b"\x89PNG\r\n\x1a\n"), ("dog", b"\xff\xd8\xff")):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+        (tmp_path / "pets" / name / "1.png").write_bytes(content)
+    output = keras_attn.output("data", tmp_path / "pets", "--task", "image_classification")
+    assert "1 rows, 1 malformed" in output
+    assert "dog/1.png: expected a PNG image, found JPEG: convert it" in output
 
 
 def test_files_of_other_columns_are_refused(keras_attn, tmp_path):

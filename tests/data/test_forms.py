@@ -152,6 +152,10 @@ MISTAKES = [
     ("a.csv", b"text,label\nx,5\n", "text label,x", "no column 'label,x'; .* is one column"),
     ("a.tsv", b"x\ny\nz\n", None, "line 1, .*Of the next 2 rows none can be read"),
     ("a.tsv", b"x\n", None, "line 1, .*There is no other row"),
+    ("a.tsv", b"text\tlabel\n1\tx\ty\n", None, "line 2, .*R's row names"),
+    ("a.csv", b"tex\xfct,label\nx,y\n", None, "a.csv, line 1.*"),
+    ("a.tsv", b"$FL2@(#) IBM SPSS\0", None, "expected text, found an SPSS file"),
+    ("a.tsv", b"__label__pos a cat\n", None, "expected text, found lines of fastText"),
     ("a.tsv", b"x\ny\tz\n", None, r"line 1, .*\(--skip-bad-lines\) to leave such"),
     ("a.csv", b"<!DOCTYPE html>\n", None, "expected text, found a page of HTML"),
     ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", None, "a pointer of Git LFS"),
@@ -335,12 +339,17 @@ def test_files_of_tensorflow(tmp_path):
 def test_notes_say_what_was_chosen(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(as_csv([("1", *row) for row in ROWS], ("id", "Review", "stars")))
-    assert read_pairs(path, roles=ROLES).notes == (f"{path}: columns text=Review, label=stars",)
+    assert read_pairs(path, roles=ROLES).notes == (
+        f"{path}: columns text=Review, label=stars; not read: 'id'",
+    )
     path = tmp_path / "a.tsv"
     path.write_bytes(as_tsv(ROWS, ("text", "label")))
     assert read_pairs(path, roles=ROLES).notes == (f"{path}: columns text=text, label=label",)
     path.write_bytes(as_tsv(ROWS))
     assert read_pairs(path, roles=ROLES).notes == ()
+    path.write_text("en\tde\n" + 11 * "a cat\teine Katze\n")
+    (note,) = read_pairs(path).notes
+    assert "'en', 'de', is read as an example; if it holds names" in note
 
 
 def test_malformed_rows_are_counted(tmp_path):

@@ -68,11 +68,16 @@ def test_mistakes_name_the_file(folder, tmp_path):
         "leave such files out."
     )
     (folder / "dog" / "notes.txt").write_text("words")
-    (folder / "dog" / "inner").mkdir()
+    (folder / "dog" / "photo.png").write_bytes(b"\xff\xd8\xff\xe0")
     pairs = read_labelled_images(folder, skip_bad_files=True)
     assert (len(pairs), pairs.skipped) == (5, 3)
     bad.unlink()
-    refused(r"inner: expected a regular file\. ", read_labelled_images, folder)
+    (folder / "dog" / "notes.txt").unlink()
+    refused(
+        r"photo.png: expected a PNG image, found JPEG: convert it", read_labelled_images, folder
+    )
+    (folder / "dog" / "inner").mkdir()
+    refused(r"dog has the folder 'inner'", read_labelled_images, folder, True)
 
 
 @pytest.mark.parametrize(

@@ -163,8 +163,9 @@ def test_notes_and_counts_are_kept(tmp_path):
     moved = path.rename(tmp_path / "moved.csv.gz")
     found.append(read_pairs(moved, skip_bad_lines=True, cache=cache))
     assert [pairs.skipped for pairs in found] == [1, 1, 1]
-    assert found[0].notes == found[1].notes == (f"{path}: columns source=source, target=target",)
-    assert found[2].notes == (f"{moved}: columns source=source, target=target",)
+    note = "columns source=source, target=target; not read: 'x'"
+    assert found[0].notes == found[1].notes == (f"{path}: {note}",)
+    assert found[2].notes == (f"{moved}: {note}",)
 
 
 def test_tags_are_checked(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from keras_attn.data import Pairs, TaggedExamples, batch_dataset, plan_epoch, read_tagged_texts
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.validation import UserError
-from tests.refusals import message_of
+from tests.refusals import message_of, refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -49,6 +49,24 @@ def test_malformed_lines(tmp_path):
     with pytest.raises(UserError, match="tags, line 2, column 1: .* each of 1 words, found 2 tags"):
         read_tagged_texts([texts, tags])
     assert read_tagged_texts([texts, tags], skip_bad_lines=True).skipped == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.conll", "B-PER\tAnna\nO\tlives\n\n", "would be 'B-PER', 'O'; .* text=2 tags=1"),
+        ("a.conll", "1\tAnna\tB-PER\n2\tlives\tO\n\n", "would be '1', '2'; .* text=2 tags=3"),
+        ("a.conll", "New York\tB-LOC\n\n", "line 1: expected one word, found 'New York'"),
+        (
+            "a.jsonl",
+            '{"tokens": ["New York"], "tags": [1]}\n',
+            "found 'New York' in place of a word",
+        ),
+        ("a.jsonl", '{"tokens": ["a", ""], "tags": [1, 0]}\n', "found '' in place of a word"),
+    ],
+)
+def test_what_is_no_word_is_named(name, content, message, tmp_path):
+    refused(message, read_tagged_texts, written(tmp_path, content, name))
 
 
 def test_the_label_stands_at_a_words_first_piece(tokenizer):

@@ -27,3 +27,8 @@ def test_they_are_those_of_others(name):
 def test_the_mean_explains_nothing():
     assert NUMBERS["r2"](np.full(53, EXPECTED.mean()), EXPECTED) == pytest.approx(0)
     assert NUMBERS["r2"](np.zeros(3), np.ones(3)) == 0
+
+
+@pytest.mark.parametrize("name", ["r2", "pearson", "spearman"])
+def test_one_number_has_no_correlation(name):
+    assert NUMBERS[name](np.ones(1), np.zeros(1)) == 0

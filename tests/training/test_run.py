@@ -350,6 +350,16 @@ def test_validation_texts_that_are_too_long_are_not_judged(words, tmp_path, caps
     )
 
 
+@pytest.mark.parametrize("part", ["train", "valid", "test"])
+def test_more_malformed_rows_than_allowed_are_refused(words, tmp_path, part):
+    damaged = tmp_path / "damaged.tsv"
+    damaged.write_text(pathlib.Path(words["valid"]).read_text() + "no tab\n" * 9)
+    data = {"train": [words["train"]], "skip_bad_lines": True, part: [str(damaged)]}
+    settings = run_settings(data, epochs=1)
+    message = r"damaged.tsv.*: of .* rows 9 are malformed, which is more .* allows \(5%\)"
+    refused(message, job.train, tmp_path / "run", settings)
+
+
 def test_test_texts_are_looked_at_before_training(words, tmp_path):
     (tmp_path / "long.tsv").write_text("abc\tAA\nabcdefabcdefabcdefabcdef\tAA\n")
     data = {"train": [words["train"]], "test": [str(tmp_path / "long.tsv")]}

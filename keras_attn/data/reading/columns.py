@@ -1,5 +1,6 @@
 """Columns of a table as the parts of an example."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -38,6 +39,8 @@ ROLES: dict[str, tuple[str, ...]] = {
 _HEADER = {name for names in ROLES.values() for name in names}
 _LOOKED_AT = 100  # rows that show whether the first one is an example
 _ENOUGH = 10
+_NEARLY_ALL = 0.9
+_TAG = re.compile("O|[BIESLU]-.*")
 
 
 class Selection(NamedTuple):
@@ -145,7 +148,9 @@ def _found(
             f"{' and '.join(roles)}.",
             columns=table.width,
         )
-        return roles, Selection(table.usual_columns[: len(roles)])
+        chosen = table.usual_columns[: len(roles)]
+        _check_words(table, table.column(chosen[0]))
+        return roles, Selection(chosen)
     if table.names is not None:
         return _by_names(table, table.names, roles, optional, False)
     names = [cell.strip() for cell in table.first or ()]
@@ -185,6 +190,20 @@ def _found(
     return found, Selection(tuple(range(len(found))), False, len(found), note)
 
 
+def _check_words(table: ConllTable, words: Sequence[str]) -> None:
+    """Raises if the words of the first sentence are their numbers, or tags."""
+    are_numbers = [*words] in (
+        [*map(str, range(1, len(words) + 1))],
+        [*map(str, range(len(words)))],
+    )
+    if are_numbers or (all(map(_TAG.fullmatch, words)) and set(words) != {"O"}):
+        raise UserError(
+            f"{table.path}: the words of the first sentence would be {shown_names(words)}; which "
+            f"of its {table.width} columns are the words and the tags? Set `columns` (--columns "
+            f"text=2 tags={table.width if are_numbers else 1})."
+        )
+
+
 def has_header(table: Table) -> bool:
     """Whether the first row of a table holds names of columns: usual ones, in any form of task."""
     names = [cell.strip() for cell in table.first or ()]
@@ -193,9 +212,11 @@ def has_header(table: Table) -> bool:
 
 
 def looks_like_names(table: Table) -> bool:
-    """Whether a cell of the first row is alone in a column whose other values all recur.
+    """Whether the first row seems to hold names of columns, which are no numbers.
 
-    Such a column holds labels, and the first cell is none. Names of columns are no numbers.
+    It does if one of its cells is alone in a column whose other values all recur: such a column
+    holds labels, and the first cell is none. Or if all its cells are single words and nearly all
+    other cells are several.
     """
     rows = table.sample(_LOOKED_AT)
     if len(rows) < _ENOUGH or any(len(row) != len(rows[0]) for row in rows):
@@ -206,7 +227,9 @@ def looks_like_names(table: Table) -> bool:
         counts = Counter(others)
         if first not in counts and min(counts.values()) > 1:
             return True
-    return False
+    texts = [cell for row in rows[1:] for cell in row]
+    longer = sum(len(cell.split()) > 1 for cell in texts)
+    return longer > _NEARLY_ALL * len(texts) and all(len(cell.split()) == 1 for cell in rows[0])
 
 
 def columns_by_names(
@@ -276,9 +299,12 @@ def _by_names(
         require_column(table, names[index], names)
     keys = tuple(index if has_header else names[index] for index in chosen.values())
     shown = ", ".join(f"{role}={names[index]}" for role, index in chosen.items())
+    others = [name for at, name in enumerate(names) if name and at not in chosen.values()]
     # That a column is what it is called needs no line.
     is_plain = not has_header and all(role == names[index] for role, index in chosen.items())
-    note = "" if is_plain else f"columns {shown}"
+    note = "" if is_plain and not others else f"columns {shown}"
+    if others:
+        note += f"; not read: {shown_names(others)}"
     return tuple(chosen), Selection(keys, has_header, len(names) if has_header else None, note)
 
 

@@ -57,6 +57,12 @@ class DelimitedTable(Table):
         rows = self._rows()
         seen = list(itertools.islice(rows, 1))
         require(bool(seen), f"{path}: the file has no row.")
+        undecodable = mistake_of(start)
+        require(
+            undecodable is None,
+            f"{path}, line {seen[0].line}: {undecodable}. To read the names of the columns, set "
+            "`encoding` (--encoding NAME).",
+        )
         self.first = list(seen[0].cells)
         self._seen, self._rest = seen, rows
 

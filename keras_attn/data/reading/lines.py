@@ -38,6 +38,9 @@ _OTHERS = {
         for version in (2, 3, 4, 5)
     },
     b"{\\rtf": "RTF: save it as plain text",
+    b"$FL2": "an SPSS file: save it as CSV",
+    b"<stata_dta>": "a Stata file: save it as CSV",
+    b"RDX": "data of R: save it as CSV",
     b"version https://git-lfs": "a pointer of Git LFS: fetch the file (git lfs pull)",
 }
 # How they begin in lower case, after white space.
@@ -45,6 +48,9 @@ _DOCUMENTS = {
     rb"<!doctype html|<html": "a page of HTML",
     rb"<\?xml": "XML: save it as CSV or JSON lines",
     rb"\{\s*\"cells\"\s*:": "a Jupyter notebook: save its texts as a file of their own",
+    rb"@relation\s": "ARFF: save it as CSV",
+    rb"-- (mysql|mariadb|postgresql) ": "a dump of a data base: save the table as CSV",
+    rb"__label__": "lines of fastText: write the text and its label into columns",
 }
 _TAR = b"ustar", 257  # and its place in a TAR archive
 _SAMPLE_BYTES = 1 << 16

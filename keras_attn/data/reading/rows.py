@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -19,10 +20,12 @@ from keras_attn.validation import UserError
 
 _LOOKED_AT = 100  # rows that show whether malformed ones can be left out
 _MISTAKES = 3  # malformed rows that are shown
+_CAUSE = re.compile("decoded|one word|a number|a date|R's row names|in place of")
 _OTHER_FORM = (
-    "is the file of another form (name it *.csv, *.jsonl or *.conll), or are other columns meant "
+    "Is the file of another form (name it *.csv, *.jsonl or *.conll), or are other columns meant "
     "(--columns)?"
 )
+_ROW_NAMES = "do the rows begin with R's row names? Write them with row.names = FALSE"
 _KINDS: dict[type, str] = {dict: "an object", bytes: "bytes", list: "a list"}
 
 
@@ -111,7 +114,7 @@ class Reading:
             elif self.form.skip_bad_lines:
                 self.skip(mistake)
             else:
-                hint = SKIP_HINT if some else _hint_at_start(rows)
+                hint = SKIP_HINT if some else _hint_at_start(mistake, rows)
                 raise UserError(f"{mistake}. {hint}")
         if not some:
             self.refuse_nothing()
@@ -126,7 +129,7 @@ class Reading:
         """Raises because no row is left."""
         raise UserError(
             f"{self.name}: nothing is left because all {self.skipped:,} lines are malformed. "
-            f"The first one: {self.mistakes[0]}. {_OTHER_FORM.capitalize()}"
+            f"The first one: {self.mistakes[0]}.{_hint_of_form(self.mistakes[0])}"
             if self.skipped
             else f"{self.name}: there is no example."
         )
@@ -180,7 +183,12 @@ class Reading:
         return stored
 
 
-def _hint_at_start(rows: Iterator[Row]) -> str:
+def _hint_of_form(mistake: str) -> str:
+    """Asks whether the file is of another form, where a mistake does not say what is wrong."""
+    return "" if _CAUSE.search(mistake) else f" {_OTHER_FORM}"
+
+
+def _hint_at_start(first: str, rows: Iterator[Row]) -> str:
     """What to do about a malformed first row, in view of the next ones."""
     mistakes = [mistake for _, mistake in itertools.islice(rows, _LOOKED_AT)]
     if not mistakes:
@@ -188,7 +196,7 @@ def _hint_at_start(rows: Iterator[Row]) -> str:
     good = mistakes.count(None)
     if good > len(mistakes) / 2:
         return SKIP_HINT
-    return f"Of the next {len(mistakes):,} rows {good or 'none'} can be read: {_OTHER_FORM}"
+    return f"Of the next {len(mistakes):,} rows {good or 'none'} can be read.{_hint_of_form(first)}"
 
 
 def _of_files(note: str, before: Sequence[str], now: Sequence[str]) -> str:
@@ -256,6 +264,9 @@ def _row(
     fields = []
     for role, key, cell in zip(roles, selection.keys, cells, strict=True):
         value, problem = _value(role, cell, separator)
+        if problem is None and "tags" in roles and isinstance(cell, list):
+            split = [word for word in map(str, cell) if len(word.split()) != 1]
+            problem = f"{excerpt(split[0])} in place of a word" if split else None
         if problem is not None:
             return Row((), _wrong_cell(table, roles, selection, record, role, key, problem))
         fields.append(value)
@@ -299,10 +310,12 @@ def _wrong_tabs(table: Table, roles: tuple[str, ...], selection: Selection, reco
     # Where a tab is missing, or the first one that is too many.
     column = len(line) + 1 if count < width else len("\t".join(record.cells[:width])) + 1
     place = f"{table.place(record)}, column {column}"
+    one_less = count == width + 1 and record.cells[0].isdecimal()
+    hint = f" ({_ROW_NAMES})" if one_less else ""
     if width == len(roles):
         expected = "<TAB>".join(roles)
-        return f"{place}: expected {expected}, found {found} in {excerpt(line)}"
-    return f"{place}: expected {width - 1} tabs as in the first line, found {found}"
+        return f"{place}: expected {expected}, found {found} in {excerpt(line)}{hint}"
+    return f"{place}: expected {width - 1} tabs as in the first line, found {found}{hint}"
 
 
 def _wrong_cell(

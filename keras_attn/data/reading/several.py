@@ -9,10 +9,12 @@ from keras_attn.data.reading.lines import excerpt, is_empty
 from keras_attn.documents import parse_json
 from keras_attn.validation import UserError
 
-_LARGEST = 3.4e38  # of float32
+LARGEST = 3.4e38
+"""The largest number that float32 holds, nearly."""
+
 _LONGEST_LITERAL = 10_000
 
-MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none")
+MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "\\n")
 """How missing values are written, in lower case."""
 
 Found = tuple[Any, str | None]
@@ -33,7 +35,7 @@ def number_in(cell: Any) -> Found:
         number = math.nan
     if not math.isfinite(number):
         return number, f"{excerpt(str(cell))} in place of a number"
-    too_large = abs(number) > _LARGEST
+    too_large = abs(number) > LARGEST
     return number, f"{excerpt(str(cell))}, too large for float32" if too_large else None
 
 

@@ -11,7 +11,7 @@ from keras_attn.data.reading.delimited import (
     QuotedTabSeparatedTable,
     TabSeparatedTable,
 )
-from keras_attn.data.reading.lines import is_empty, mistake_of
+from keras_attn.data.reading.lines import excerpt, is_empty, mistake_of
 from keras_attn.data.reading.objects import JsonTable, ParquetTable
 from keras_attn.data.reading.table import Lines, Record, Table
 from keras_attn.validation import require
@@ -55,6 +55,7 @@ class ConllTable(Table):
             f"{path}: an empty line must follow each sentence; the only sentence found has "
             f"{len(first[1]):,} words.",
         )
+        _, self._first = first
         self._all = itertools.chain(filter(None, [first, second]), sentences)
 
     @property
@@ -62,14 +63,21 @@ class ConllTable(Table):
         """The columns of words and of tags."""
         return (1, 3) if self._is_universal else (0, self.width - 1)
 
+    def column(self, index: int) -> list[str]:
+        """A column of the first sentence."""
+        return [words[index] for words in self._first if index < len(words)]
+
     def records(self, keys):
         for begin, words in self._all:
             others = {len(word) for word in words} - {self.width}
             if others:
                 mistake = f"expected {self.width} columns, found {min(others)} in this sentence"
                 yield Record(begin, [""] * self.width, mistake)
-            else:
-                yield Record(begin, [" ".join(cells) for cells in zip(*words, strict=True)])
+                continue
+            columns = list(zip(*words, strict=True))
+            split = next((cell for key in keys for cell in columns[key] if " " in cell), None)
+            mistake = None if split is None else f"expected one word, found {excerpt(split)}"
+            yield Record(begin, [" ".join(cells) for cells in columns], mistake)
 
     def _sentences(self) -> Iterator[tuple[int, list[list[str]]]]:
         words: list[list[str]] = []

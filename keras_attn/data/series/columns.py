@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keras_attn.data.reading.several import MISSING
+from keras_attn.data.reading.several import LARGEST, MISSING
 from keras_attn.data.reading.table import Key, Table, shown_names
 from keras_attn.data.reading.tables import ConllTable
 from keras_attn.validation import UserError, require, require_one_of
@@ -16,6 +16,7 @@ ROLES = ("time", "target", "unknown", "known", "series")
 OF_VALUES = ("target", "unknown", "known")
 """Those that may have several columns."""
 
+_MISSING = {*MISSING, ".", "..", ":", "-"}
 _USUAL = {
     "time": ("time", "date", "datetime", "timestamp", "ds", "year", "month", "week", "day", "hour"),
     "series": ("series", "series_id", "unique_id", "item_id", "id"),
@@ -106,20 +107,21 @@ def parse_value(cell: Any) -> float | None:
     """Reads a value.
 
     Args:
-        cell: A number, or a text of one; nothing, NaN, NA or null for a missing value.
+        cell: A number of the range of float32, or a text of one; nothing, NaN, NA, null, or the
+            marks of statistical offices (".", "..", ":", "-") for a missing value.
 
     Returns:
         The number, NaN for a missing one; `None` for anything else.
     """
     if cell is None:
         return math.nan
-    if isinstance(cell, str) and cell.strip().casefold() in MISSING:
+    if isinstance(cell, str) and cell.strip().casefold() in _MISSING:
         return math.nan
     try:
         value = float(cell)
     except (TypeError, ValueError, OverflowError):
         return None
-    return None if math.isinf(value) else value
+    return None if abs(value) > LARGEST else value
 
 
 def _usual(path: str, names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from keras_attn.data.series.columns import (
     select_series,
 )
 from keras_attn.data.series.series import SeriesTable
-from keras_attn.data.series.times import TimeAxis, on_steps, parse_time, time_axis
+from keras_attn.data.series.times import NUMBERS, TimeAxis, on_steps, parse_time, time_axis
 from keras_attn.validation import UserError, require, require_one_of
 
 TIME_STEPS = ("equal", "rows")
@@ -139,7 +139,7 @@ def _row(table: Table, chosen: SeriesColumns, record: Record) -> Row:
         for key in chosen.keys.get(role, ()):
             value = parse_value(record.cells[key])
             if value is None:
-                return _wrong(table, record, key, "a number")
+                return _wrong(table, record, key, "a number such as 1234.5")
             values.append(value)
     return Row((time, identity, values))
 
@@ -189,7 +189,10 @@ def _check_double(
         if has_series:
             first += f" of the series {names[series[row]]!r}"
         else:
-            hint = " If there are several series, name the column of their names (series=NAME)."
+            hint = (
+                " If there are several series, name the column of their names (series=NAME); a "
+                "time must be in one column."
+            )
             is_clock = axis.unit == "microsecond" and axis.step < _HOURS
             if is_clock and double.sum() < _RARE * len(series):
                 hint = (
@@ -258,6 +261,11 @@ def described(table: SeriesTable) -> list[str]:
         f"    series: {len(lengths):,} of {shown} steps of {table.axis.described()}, "
         f"{', '.join(table.channels)}"
     )
+    if table.axis.style in NUMBERS:
+        first = table.time(0, 0)
+        lines.append(
+            f"      times: numbers such as {first} are read as {NUMBERS[table.axis.style]}"
+        )
     after = sum(len(values) for values in table.values) - int(lengths.sum())
     if after:
         lines.append(f"    future: {after:,} steps after the last value of a target")

@@ -27,11 +27,21 @@ _FORMATS = {
 _OF_NUMBERS = {COMPACT: ".0f", COMPACT_MONTH: ".0f", COMPACT_WEEK: ".0f", DOTTED_MONTH: ".2f"}
 """Styles of dates that are numbers, and how they are written; the first that all have counts."""
 
+NUMBERS = {
+    COMPACT: "dates",
+    COMPACT_MONTH: "a year and a month",
+    COMPACT_WEEK: "a year and a week",
+    DOTTED_MONTH: "a year and a month",
+}
+"""What numbers of these styles are read as."""
+
+_FISCAL = 13  # months between 2000/01 and 2001/02
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])", re.I)
 _YEAR_FIRST = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?")
 _MONTH_DAYS = 28
+_DAY = 86.4e9  # microseconds
 _TOLERANCE = 1e-6  # of a step, for times that are fractions
 
 Time = float | datetime.datetime
@@ -160,8 +170,8 @@ def time_axis(
         if its times are on equal steps.
 
     Raises:
-        UserError: Some times are numbers and others are dates, or some have a time zone and others
-            have none.
+        UserError: Some times are numbers and others are dates, some have a time zone and others
+            have none, or they seem to be fiscal years (2000/01).
     """
     times: list[Any] = [_parsed(cell) for cell in cells]
     dated = [isinstance(time, datetime.datetime) for time in times]
@@ -183,7 +193,13 @@ def time_axis(
     series = np.zeros(len(times), np.int64) if series is None else series
     order = np.lexsort((units, series))
     differences = np.diff(units[order])[np.diff(series[order]) == 0]
-    axis = TimeAxis(style, unit, _most_frequent(differences[differences > 0]), day)
+    step = _most_frequent(differences[differences > 0], 1.0 if unit != "microsecond" else _DAY)
+    if (unit, step) == ("month", _FISCAL):
+        raise UserError(
+            f"Times such as {cells[0]} are a year and a month, and would be 13 months apart here. "
+            "If they are years that begin in one and end in the next, write the first one alone."
+        )
+    axis = TimeAxis(style, unit, step, day)
     return axis, axis.positions(times)
 
 
@@ -234,10 +250,10 @@ def _unit(times: Sequence[Any], style: str) -> tuple[str, int]:
     return "microsecond", 1
 
 
-def _most_frequent(differences: np.ndarray) -> float:
+def _most_frequent(differences: np.ndarray, default: float) -> float:
     """The most frequent difference, the smallest one of equally frequent ones."""
     if not len(differences):
-        return 1.0
+        return default
     values, counts = np.unique(np.round(differences, 9), return_counts=True)
     return float(values[np.argmax(counts)])
 

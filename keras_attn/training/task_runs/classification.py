@@ -9,8 +9,8 @@ import numpy as np
 from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.data.files import has_label_lists
 from keras_attn.data.labelled_examples import class_numbers
-from keras_attn.data.overview import alike
-from keras_attn.data.reading.several import MISSING, number_in
+from keras_attn.data.overview import doubts
+from keras_attn.data.reading.several import number_in
 from keras_attn.evaluation import LABELS, LabelCounts
 from keras_attn.tasks import (
     ClassificationTask,
@@ -114,16 +114,7 @@ class ClassificationRun(HeadRun):
         shown = ", ".join(f"{label} {count:,}" for label, count in counts[:_DESCRIBED])
         more = f" and {len(counts) - _DESCRIBED:,} more" if len(counts) > _DESCRIBED else ""
         lines = [f"    labels: {len(counts):,}: {shown}{more}"]
-        rare = [label for label, count in counts if count == 1]
-        if rare:
-            names = ", ".join(map(repr, rare[:_SHOWN])) + (" …" if len(rare) > _SHOWN else "")
-            lines.append(f"   warning: {len(rare):,} labels occur only once: {names}")
-        for group in alike(label for label, _ in counts):
-            lines.append(f"   warning: labels that look alike: {', '.join(map(ascii, group))}")
-        missing = [label for label, _ in counts if label.casefold() in MISSING]
-        if missing:
-            names = ", ".join(map(repr, missing))
-            lines.append(f"   warning: labels that look like missing values: {names}")
+        lines += [f"   warning: {doubt}" for doubt in doubts(dict(counts))]
         if self.task_class is ClassificationTask:
             lines += _hints([label for label, _ in counts])
         return lines
