@@ -292,8 +292,8 @@ def _doubts(table: SeriesTable, name: str) -> list[str]:
         if is_nines and len(rest) and min(abs(rest - extreme)) > np.ptp(rest):
             count = len(values) - len(rest)
             lines.append(
-                f"    extreme: {extreme:.12g} occurs {count:,} times in {name}; where it stands "
-                "for a missing value, empty these cells"
+                f"    extreme: {extreme:.12g} occurs {count:,} times in {name}; if that means a "
+                "missing value, empty these cells"
             )
     steps = np.abs(np.diff(values))
     if steps.any() and np.abs(values).max() * _FLOAT32 > np.median(steps[steps > 0]):
