@@ -15,6 +15,7 @@ from keras_attn.tasks.text_task import TextTask
 from keras_attn.tasks.texts import (
     FRAME,
     batches_by_length,
+    beginning,
     check_framed_length,
     check_texts,
     framed_ids,
@@ -123,6 +124,8 @@ class EmbeddingTask(TextTask):
                 truncate.
         """
         texts = check_texts("texts", texts)
+        if self.truncate:
+            texts = [beginning(text, self.max_length) for text in texts]
         batches = batches_by_length(
             self.tokenizer, texts, "text", self.max_length, frame=FRAME, truncate=self.truncate
         )

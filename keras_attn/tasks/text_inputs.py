@@ -5,6 +5,7 @@ import tensorflow as tf
 from keras_attn.tasks.serving import IDS
 from keras_attn.tasks.texts import (
     batches_by_length,
+    beginning,
     check_positions,
     check_texts,
     example_texts,
@@ -100,6 +101,8 @@ class TextInputs(WholeInputTask):
 
     def _batches(self, inputs):
         texts = check_texts("texts", inputs)
+        if self.truncate:
+            texts = [beginning(text, self.max_length) for text in texts]
         return texts, batches_by_length(
             self.tokenizer, texts, "text", self.max_length, self.frame, self.truncate
         )

@@ -10,6 +10,8 @@ from keras_attn.tasks.hypothesis import length_sorted_batches
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import UserError, require
 
+_WORDS_A_TOKEN = 8  # more than any tokenizer joins
+
 
 def check_texts(name: str, texts: Sequence[str]) -> list[str]:
     """Checks that the argument is several Unicode texts.
@@ -66,6 +68,22 @@ def shortened(text: str | bytes) -> str | bytes:
 def _is_unicode(text: object) -> bool:
     # A lone surrogate, from malformed input, would be replaced.
     return isinstance(text, str) and text.encode(errors="replace").decode() == text
+
+
+def beginning(text: str, tokens: int) -> str:
+    """The beginning of a text of which some tokens are read, with far more words than that.
+
+    Args:
+        text: The text, which may have millions of words.
+        tokens: Number of tokens that are read.
+
+    Examples:
+        >>> len(beginning("no " * 1_000_000, 100)), beginning("no no", 100)
+        (2400, 'no no')
+    """
+    most = _WORDS_A_TOKEN * tokens
+    words = text.split(None, most) if len(text) > most else []
+    return text[: -len(words[most])] if len(words) > most else text
 
 
 FRAME = 2

@@ -350,6 +350,9 @@ def test_notes_say_what_was_chosen(tmp_path):
     path.write_text("en\tde\n" + 11 * "a cat\teine Katze\n")
     (note,) = read_pairs(path).notes
     assert "'en', 'de', is read as an example; if it holds names" in note
+    path.write_text(111 * "a\tb\n" + '"say ""no"""\tb\n"said"\t"a, b"\n')
+    (note,) = read_pairs(path).notes
+    assert "2 fields are in quotes as in CSV, which stay a part of the text" in note
 
 
 def test_malformed_rows_are_counted(tmp_path):

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_attn.export import export_saved_model
 from keras_attn.models import SequenceClassifier, TransformerEncoder
 from keras_attn.tasks import ClassificationTask, Task, open_exported
+from keras_attn.tasks.texts import beginning
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
 from tests.layers.judges import spread_weights
@@ -135,6 +136,14 @@ def test_long_texts_are_truncated(task, with_start, tmp_path):
     exported = open_exported(export_saved_model(made, tmp_path / "exported"))
     for other in (loaded, exported):
         assert_alike(other.predict_n_best([long], 1), made.predict_n_best([beginning], 1))
+
+
+def test_of_a_text_of_many_words_the_beginning_is_read(task):
+    made = ClassificationTask(task.backbone, task.tokenizer, LABELS, 11)
+    words = "ab cd b a " * 50
+    assert len(beginning(words, 11)) < len(words)
+    np.testing.assert_array_equal(made.probabilities([words]), made.probabilities([words[:11]]))
+    assert beginning("a" * 5000, 11) == "a" * 5000
 
 
 def test_a_folder_from_before_there_were_starts(task, tmp_path):

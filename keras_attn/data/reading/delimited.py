@@ -10,6 +10,9 @@ from keras_attn.data.reading.table import Record, Table
 from keras_attn.limits import LINE_BYTES
 from keras_attn.validation import require
 
+QUOTED = re.compile(r'"([^"]|"")*"')
+"""A field in quotes as CSV has it."""
+
 _DELIMITERS = ",;\t|"
 _LOOKED_AT = 100  # lines that show how fields are quoted
 _MANY = 5  # lines within a field that may be rows
@@ -146,19 +149,37 @@ class TabSeparatedTable(Table):
     def __init__(self, path, lines):
         super().__init__(path, lines)
         self.first = lines.peek(1)[0].split("\t")
+        self._quoted = 0
+
+    @property
+    def doubt(self):
+        if not self._quoted:
+            return None
+        return (
+            f"{self._quoted:,} fields are in quotes as in CSV, which stay a part of the text; in a "
+            "file named *.csv they do not."
+        )
 
     def sample(self, most):
         return [line.split("\t") for line in self._lines.peek(most)]
 
     def records(self, keys):
         for number, line in enumerate(self._lines, 1 + self._lines.left_out):
-            yield Record(number, line.split("\t"), mistake_of(line))
+            cells = line.split("\t")
+            if '"' in line:
+                self._quoted += sum(map(_is_quoted, cells))
+            yield Record(number, cells, mistake_of(line))
 
     def place(self, record, key=None):
         if key is None:
             return super().place(record)
         column = sum(len(cell) + 1 for cell in record.cells[:key]) + 1
         return f"{super().place(record)}, column {column}"
+
+
+def _is_quoted(field: str) -> bool:
+    """Whether a field is in quotes because of what is in it, as spreadsheets write it."""
+    return QUOTED.fullmatch(field) is not None and ("," in field or '""' in field[1:-1])
 
 
 def _explained(error: csv.Error) -> str:

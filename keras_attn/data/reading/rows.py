@@ -244,6 +244,8 @@ def table_rows(
         if wrong is not None:
             row = Row((), f"{table.place(record, selection.keys[-1])}: {wrong}")
         yield row
+    if notes is not None and table.doubt is not None:
+        notes.append(f"{path}: {table.doubt}")
 
 
 def _row(

@@ -94,6 +94,9 @@ class Table(abc.ABC):
     width: int = 0
     """Number of columns of a table of sentences."""
 
+    doubt: str | None = None
+    """A line for users about rows that were read, if they may mean something else."""
+
     def __init__(self, path: str, lines: Lines):
         self.path = path
         self._lines = lines

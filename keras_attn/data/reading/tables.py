@@ -2,11 +2,11 @@
 
 import csv
 import itertools
-import re
 from collections.abc import Iterator
 
 from keras_attn.data.reading.content import suffixes_of
 from keras_attn.data.reading.delimited import (
+    QUOTED,
     DelimitedTable,
     QuotedTabSeparatedTable,
     TabSeparatedTable,
@@ -17,7 +17,6 @@ from keras_attn.data.reading.table import Lines, Record, Table
 from keras_attn.validation import require
 
 _LOOKED_AT = 100  # lines that show whether fields are quoted
-_QUOTED = re.compile(r'"([^"]|"")*"')
 _LONG = 500  # words of a sentence
 
 
@@ -147,14 +146,14 @@ def _is_quoted(lines: list[str]) -> bool:
     """
     fields = [line.split("\t") for line in lines]
     flat = list(itertools.chain.from_iterable(fields))
-    if len(flat) > 1 and all(map(_QUOTED.fullmatch, flat)):
+    if len(flat) > 1 and all(map(QUOTED.fullmatch, flat)):
         return True
     try:
         rows = list(csv.reader([f"{line}\n" for line in lines], delimiter="\t", strict=True))
     except csv.Error:
         return False
     widths = {len(row) for row in rows}
-    is_doubled = any('""' in field[1:-1] for field in flat if _QUOTED.fullmatch(field))
+    is_doubled = any('""' in field[1:-1] for field in flat if QUOTED.fullmatch(field))
     return len(widths) == 1 < max(widths) and (is_doubled or len(set(map(len, fields))) > 1)
 
 
