@@ -71,7 +71,7 @@ def _is_unicode(text: object) -> bool:
 
 
 def beginning(text: str, tokens: int) -> str:
-    """The beginning of a text of which some tokens are read, with far more words than that.
+    """Leaves out what is never read of a text with far more words than tokens that are read.
 
     Args:
         text: The text, which may have millions of words.
