@@ -11,6 +11,8 @@ PROJECT = Path(__file__).parents[3]
 RUNS = sorted(
     [*PROJECT.glob("docs/pages/reference/runs/*.yaml"), *PROJECT.glob("saved_models/*/run.yaml")]
 )
+# What a run has in place of its recipe, as its card says.
+INSTEAD = {"saved_models/g2p_en_stress/run.yaml": {"epochs": 20}}
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.relative_to(PROJECT)))
@@ -19,6 +21,7 @@ def test_is_the_recipe_of_its_preset(path):
     preset = get_preset(run["preset"])
     recipe = preset.recipe()
     assert preset.config | run["model"] == preset.config
+    recipe["training"] |= INSTEAD.get(str(path.relative_to(PROJECT)), {})
     for part in ("training", "decoding", "tokenizers"):
         assert run[part] | recipe[part] == run[part]
 
