@@ -119,8 +119,8 @@ def _held_of_each_label(
     require(
         bool(counts.any()),
         f"{name}: no label has two different texts, so none can be held out to choose the best "
-        "model. "
-        "Is the label another column (--columns)? To predict numbers, set --task regression.",
+        "model. Is the label another column (--columns)? To predict numbers, set --task "
+        "regression.",
         labels=len(sizes),
     )
     of_label = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])

@@ -219,10 +219,14 @@ def _require_alike(wanted: str, cells: Sequence[Any], has: Sequence[bool]) -> No
 def _dates_of_numbers(times: Sequence[float]) -> tuple[str, list[datetime.datetime]] | None:
     """The style of numbers that are all dates, such as 19580329, and the dates."""
     for style in _OF_NUMBERS:
-        dates = [_date_of_number(time, style) for time in times]
-        found = [date for date in dates if date is not None]
-        if found and len(found) == len(times):
-            return style, found
+        dates = []
+        for time in times:
+            date = _date_of_number(time, style)
+            if date is None:
+                break
+            dates.append(date)
+        if dates and len(dates) == len(times):
+            return style, dates
     return None
 
 
