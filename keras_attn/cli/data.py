@@ -188,6 +188,8 @@ def _print_part(name: str, files: str, part: Mapping[str, Any]) -> None:
     print(f"  {part['rows']:,} rows{malformed}{double}")
     for mistake in part["mistakes"]:
         print(f"    malformed: {mistake}")
+    if part["malformed"]:
+        print("    `train` stops at these; --skip-bad-lines leaves out up to 5% of the rows.")
     for column, found in part["columns"].items():
         empty = f", {found['empty']:,} empty" if found["empty"] else ""
         example = _shown(found["example"])

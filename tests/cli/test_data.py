@@ -75,6 +75,7 @@ LABELS = ["--task", "classification"]
         ("a.tsv", "a\tb\nc\td\n", [], "2: 2 different"),
         ("a.tsv", "source\ttarget\nc\td\n", [], "source: 1 different"),
         ("a.tsv", "a\tb\nc\td\te\nf\tg\n", [], "2 rows, 1 malformed"),
+        ("a.tsv", "a\tb\nc\td\te\nf\tg\n", [], "--skip-bad-lines leaves out up to 5%"),
         ("a.tsv", "a\tb\na\tb\n", [], "2 rows, 1 double"),
         ("a.csv", "text,label\na,1\ntext,label\nb,1\n", [], "2 rows, 1 malformed"),
         ("a.jsonl", '{"a": 1}\n{"a": 2, "b": 3}\n', [], "b: 2 different, 1 empty"),

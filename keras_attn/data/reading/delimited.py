@@ -29,6 +29,8 @@ _CSV_ERRORS = {
 class DelimitedTable(Table):
     """CSV: fields in quotes may have line breaks, and an empty line between rows has no meaning.
 
+    Nor have rows of empty fields at the end, as spreadsheets write them.
+
     After a row that a quote makes malformed, the next one begins on the next line. A first line
     such as `sep=;` names the delimiter, as Excel writes it.
 
@@ -57,7 +59,7 @@ class DelimitedTable(Table):
             or not any("---" in line and set(line) <= _RULE for line in begin),
             f"{path}: expected CSV, found a table of Markdown; save it as CSV.",
         )
-        rows = self._rows()
+        rows = _without_empty_end(self._rows())
         seen = list(itertools.islice(rows, 1))
         require(bool(seen), f"{path}: the file has no row.")
         undecodable = mistake_of(start)
@@ -77,8 +79,13 @@ class DelimitedTable(Table):
         for record in itertools.chain(self._seen, self._rest):
             found, width = len(record.cells), len(self.first)
             if record.mistake is None and found != width:
-                mistake = f"expected {width} fields as in the first line, found {found} in "
-                mistake += excerpt(self._delimiter.join(record.cells))
+                first, found_in = (
+                    excerpt(self._delimiter.join(cells)) for cells in (self.first, record.cells)
+                )
+                mistake = (
+                    f"expected {width} fields as in the first line, {first}, found {found} in "
+                    f"{found_in}"
+                )
                 record = record._replace(mistake=mistake)
             yield record
 
@@ -180,6 +187,17 @@ class TabSeparatedTable(Table):
 def _is_quoted(field: str) -> bool:
     """Whether a field is in quotes because of what is in it, as spreadsheets write it."""
     return QUOTED.fullmatch(field) is not None and ("," in field or '""' in field[1:-1])
+
+
+def _without_empty_end(rows: Iterator[Record]) -> Iterator[Record]:
+    empty: list[Record] = []
+    for record in rows:
+        if record.mistake is None and len(record.cells) > 1 and not any(record.cells):
+            empty.append(record)
+            continue
+        yield from empty
+        empty.clear()
+        yield record
 
 
 def _explained(error: csv.Error) -> str:

@@ -55,7 +55,8 @@ class JsonTable(Table):
                     yield _json_record(number, parse_json(line, ""), "\\u" in line)
                 except UserError as error:
                     is_spread = line.strip() == "{"
-                    reason = "an object in several lines" if is_spread else _reason(error)
+                    reason = f"{_reason(error)} in {excerpt(line)}"
+                    reason = "an object in several lines" if is_spread else reason
                     yield Record(number, {}, f"expected a JSON object in each line: {reason}")
 
     def _of_list(self) -> Iterator[Record]:
