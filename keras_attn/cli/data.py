@@ -15,7 +15,7 @@ examples:
 import argparse
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_attn.cli.options import add_reading_options, add_set_option, output_file, setting
@@ -81,10 +81,8 @@ def run(options: argparse.Namespace) -> None:
             f"{count:,} of {len(parts[second].rows):,} rows of {second} have a {column} of {first}."
         )
     if task_run is not None and task_run.has_labels:
-        texts, *_, labels = found["parts"]["train"]["columns"].values()
-        found["unknown"] = _compare_labels(parts, labels)
-        if "label" in task_run.columns:
-            _doubt(len(parts["train"].rows), texts["different"], labels)
+        found["unknown"] = _compare_labels(parts)
+        _doubt(task_run.columns, found["parts"]["train"])
     if options.preset or options.init:
         found["run"] = _run(options, task)
         _print_run(found["run"], options.preset or options.init)
@@ -111,15 +109,8 @@ def _task_run(options: argparse.Namespace, task: str | None) -> Any:
     return task_run
 
 
-def _compare_labels(
-    parts: Mapping[str, Any], column: Mapping[str, Any]
-) -> dict[str, dict[str, int]]:
-    """Prints what is odd about labels, and returns those of other parts that train lacks.
-
-    Args:
-        parts: What the parts of the data hold.
-        column: The summary of the training labels.
-    """
+def _compare_labels(parts: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Prints the labels of other parts that train lacks, and returns them."""
     train = parts["train"]
     unknown = {name: part.unknown_to(train) for name, part in parts.items() if part is not train}
     for name, labels in unknown.items():
@@ -128,19 +119,25 @@ def _compare_labels(
     return unknown
 
 
-def _doubt(rows: int, texts: int, column: Mapping[str, Any]) -> None:
-    """Prints what is odd about the labels of `rows` rows with as many different `texts`."""
-    from keras_attn.data.overview import doubts
+def _doubt(roles: Sequence[str], part: Mapping[str, Any]) -> None:
+    """Prints what is odd about the labels or tags of the summary of a part."""
+    from keras_attn.data.overview import ONE_WORD, doubts
 
-    for doubt in doubts(column.get("values", {})):
+    texts, *_, labels = part["columns"].values()
+    if "tags" in roles and texts["words"]["longest"] == 1:
+        print(f"{ONE_WORD[0].upper()}{ONE_WORD[1:]}.")
+    if "label" not in roles:
+        return
+    for doubt in doubts(labels.get("values", {})):
         print(f"{doubt[0].upper()}{doubt[1:]}.")
-    if column["different"] == rows > 1 or column["different"] > 2 * texts:
+    rows, different = part["rows"], labels["different"]
+    if different == rows > 1 or different > 2 * texts["different"]:
         print(
-            f"The label has {column['different']:,} different values in {rows:,} rows. To predict "
+            f"The label has {different:,} different values in {rows:,} rows. To predict "
             "numbers, set --task regression; if they are texts, another column is the label "
             "(--columns)."
         )
-    elif column["different"] == 1:
+    elif different == 1:
         print("All rows have the same label: a classifier needs two at least.")
 
 

@@ -30,6 +30,9 @@ from keras_attn.data.reading.table import Record, Table
 from keras_attn.data.reading.tables import LinesTable, open_table
 from keras_attn.validation import UserError, require
 
+ONE_WORD = "every text is one word; sentences with a word a line are read from *.conll"
+"""What is odd about texts with tags if none has more words."""
+
 _FEW = 50  # different values of a column that are counted one by one
 _BINS = 8
 _NAMED = 5  # labels

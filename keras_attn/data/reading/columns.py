@@ -124,7 +124,11 @@ def _given(table: Table, keys: list[Key]) -> Selection:
         return Selection(tuple(numbers))
     names = [cell.strip() for cell in table.first]
     for number in numbers:
-        require(number < len(names), f"{table.path} has {len(names)} columns.", column=number + 1)
+        require(
+            number < len(names),
+            f"{table.path} has {len(names)} columns in its first line, {shown_names(names)}.",
+            column=number + 1,
+        )
     if len(numbers) == len(keys):
         numbered = [str(number) for number in range(len(names))]  # by pandas
         has_header = names == numbered or all(_is_header(names[number]) for number in numbers)

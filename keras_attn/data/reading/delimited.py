@@ -84,7 +84,7 @@ class DelimitedTable(Table):
                 )
                 mistake = (
                     f"expected {width} fields as in the first line, {first}, found {found} in "
-                    f"{found_in}"
+                    f"{found_in}{row_names_hint(record.cells, width)}"
                 )
                 record = record._replace(mistake=mistake)
             yield record
@@ -182,6 +182,13 @@ class TabSeparatedTable(Table):
             return super().place(record)
         column = sum(len(cell) + 1 for cell in record.cells[:key]) + 1
         return f"{super().place(record)}, column {column}"
+
+
+def row_names_hint(cells: list[str], width: int) -> str:
+    """What to do about a row of more cells than `width`, if the first one is a name that R gave."""
+    if len(cells) != width + 1 or not cells[0].strip('"').isdecimal():
+        return ""
+    return " (do the rows begin with R's row names? Write them with row.names = FALSE)"
 
 
 def _is_quoted(field: str) -> bool:

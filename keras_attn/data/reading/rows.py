@@ -10,7 +10,7 @@ import keras_attn
 from keras_attn.data.cache import Cache
 from keras_attn.data.reading.columns import Selection, select
 from keras_attn.data.reading.content import content_digest, suffixes_of
-from keras_attn.data.reading.delimited import TabSeparatedTable
+from keras_attn.data.reading.delimited import TabSeparatedTable, row_names_hint
 from keras_attn.data.reading.lines import SKIP_HINT, excerpt, is_empty
 from keras_attn.data.reading.several import SEVERAL, is_missing, listed, number_in
 from keras_attn.data.reading.table import Key, Record, Table
@@ -25,7 +25,6 @@ _OTHER_FORM = (
     "Is the file of another form (name it *.csv, *.jsonl or *.conll), or are other columns meant "
     "(--columns)?"
 )
-_ROW_NAMES = "do the rows begin with R's row names? Write them with row.names = FALSE"
 _KINDS: dict[type, str] = {dict: "an object", bytes: "bytes", list: "a list"}
 
 
@@ -287,6 +286,11 @@ def _value(role: str, cell: Any, separator: str | None) -> tuple[Any, str | None
         text = " ".join(map(str, cell))
     elif isinstance(cell, bool | int | float):
         text = str(cell)
+    elif role == "tags" and isinstance(cell, list):
+        return (
+            None,
+            "a list whose items are no tags (spans need a tag for each word in their place)",
+        )
     else:
         return None, _KINDS.get(type(cell), f"a {type(cell).__name__}")
     if is_empty(text):
@@ -312,8 +316,7 @@ def _wrong_tabs(table: Table, roles: tuple[str, ...], selection: Selection, reco
     # Where a tab is missing, or the first one that is too many.
     column = len(line) + 1 if count < width else len("\t".join(record.cells[:width])) + 1
     place = f"{table.place(record)}, column {column}"
-    one_less = count == width + 1 and record.cells[0].isdecimal()
-    hint = f" ({_ROW_NAMES})" if one_less else ""
+    hint = row_names_hint(record.cells, width)
     if width == len(roles):
         expected = "<TAB>".join(roles)
         return f"{place}: expected {expected}, found {found} in {excerpt(line)}{hint}"

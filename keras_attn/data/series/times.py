@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -42,7 +43,7 @@ _QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])", re.I)
 _YEAR_FIRST = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?")
 _MONTH_DAYS = 28
 _DAY = 86.4e9  # microseconds
-_TOLERANCE = 1e-6  # of a step, for times that are fractions
+_TOLERANCE = 1e-3  # of a step, for times that are rounded fractions
 
 Time = float | datetime.datetime
 
@@ -126,7 +127,8 @@ class TimeAxis:
         if self.unit == "row":
             return str(round(units))
         if self.unit == "number":
-            return f"{units:.12g}"
+            digits = max(0, 4 - math.floor(math.log10(self.step)))
+            return f"{round(units, digits):.15g}"
         if self.unit == "month":
             year, month = divmod(round(units), 12)
             first = datetime.datetime(year, month + 1, 1)
@@ -199,6 +201,8 @@ def time_axis(
             f"Times such as {cells[0]} are a year and a month, and would be 13 months apart here. "
             "If they are years that begin in one and end in the next, write the first one alone."
         )
+    if step % 1:
+        step = _not_rounded(step, float(np.ptp(units)))
     axis = TimeAxis(style, unit, step, day)
     return axis, axis.positions(times)
 
@@ -206,7 +210,13 @@ def time_axis(
 def on_steps(positions: np.ndarray) -> np.ndarray:
     """Whether each time of a series is a whole number of steps after the first one, (times,)."""
     steps = positions - positions[0]
-    return np.abs(steps - np.round(steps)) < _TOLERANCE * np.maximum(1, np.abs(steps))
+    return np.abs(steps - np.round(steps)) < _TOLERANCE
+
+
+def _not_rounded(step: float, duration: float) -> float:
+    """A step by the time from the first to the last one: an hour is not 0.041667 days."""
+    better = duration / max(round(duration / step), 1)
+    return better if abs(better - step) < _TOLERANCE * step else step
 
 
 def _require_alike(wanted: str, cells: Sequence[Any], has: Sequence[bool]) -> None:

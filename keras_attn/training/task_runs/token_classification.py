@@ -4,6 +4,7 @@ from collections import Counter
 from typing import ClassVar
 
 from keras_attn.data import TaggedExamples
+from keras_attn.data.overview import ONE_WORD
 from keras_attn.data.tagged_examples import wrong_tags
 from keras_attn.evaluation import TAGGING
 from keras_attn.models import TokenClassifier
@@ -44,8 +45,7 @@ class TokenClassificationRun(ClassificationRun):
     def described(self, texts):
         lines = super().described(texts)
         if all(len(tags.split()) == 1 for tags in texts.targets):
-            line = "every text is one word; sentences with a word a line are read from *.conll"
-            lines.append(f"   warning: {line}")
+            lines.append(f"   warning: {ONE_WORD}")
         return lines
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
