@@ -61,7 +61,7 @@ def _labels(cell: Any, separator: str | None) -> Found | None:
     """Reads a list of labels, or a text with a separator; `None` for another cell."""
     labels = listed(cell)
     if labels is None and separator is not None and isinstance(cell, str):
-        labels = [] if is_empty(cell) else [label.strip() for label in cell.split(separator)]
+        labels = [label.strip() for label in cell.split(separator) if not is_empty(label)]
     if labels is None:
         return None
     wrong = [label for label in labels if not isinstance(label, str | int) or is_empty(str(label))]

@@ -27,7 +27,7 @@ FORMS = {
     "x.csv": ('text,label\none,"a,b c"\ntwo,\nthree,a\n', ","),
     "of lists.csv": ('text,label\none,"[""a"", ""b c""]"\ntwo,[]\nthree,"[""a""]"\n', None),
     "of Python.csv": ("text,label\none,\"['a', 'b c']\"\ntwo,[]\nthree,['a']\n", None),
-    "x.tsv": ("one\ta | b c\ntwo\t\nthree\ta\n", "|"),
+    "x.tsv": ("one\ta | b c||\ntwo\t\nthree\ta\n", "|"),
 }
 
 
