@@ -17,6 +17,7 @@ KEPT, LONGEST = "abc", 4  # texts of up to three letters, and their end
 SOURCES = ["face", "g", ""]
 TWO_VOCABULARIES = (
     "fixed context",
+    "fixed context, biased",
     "GNMT, one layer",
     "fixed random scores",
     "T5, version 1.1",

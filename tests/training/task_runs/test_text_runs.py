@@ -103,7 +103,7 @@ def test_an_exported_language_model_is_measured_as_its_run(language_model, tmp_p
     assert main(["evaluate", str(exported), "--data", written(tmp_path / "long", ["ab" * 99])]) == 2
     error = capsys.readouterr().err
     assert "must have at most 23 tokens. Received: 198 tokens in '', 'abab" in error
-    assert error.endswith("The run or the task folder measures longer texts, in pieces.\n")
+    assert error.endswith("Use the run or the task folder to measure longer texts, in pieces.\n")
     assert error.count("\n") == 1
     assert main([*command, "--metrics", "bleu"]) == 2
     assert "must be one of 'perplexity'" in capsys.readouterr().err
