@@ -227,6 +227,8 @@ def _print_run(found: Mapping[str, Any], name: str) -> None:
     for side, lengths in found["tokens"].items():
         print(f"  {side}")
         _print_lengths("tokens", lengths, histogram=True)
+    for doubt in found["doubts"]:
+        print(f"  Warning: {doubt}.")
     if "error" in found:
         print(f"  {found['error']}")
         return

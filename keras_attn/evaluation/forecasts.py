@@ -9,7 +9,9 @@ FORECAST_METRICS = ("mase", "mae", "wql", "coverage")
 
 
 def seasonal_naive(past: np.ndarray, horizon: int, season: int) -> np.ndarray:
-    """Repeats the last season of a history, the last observed value where one is missing.
+    """Repeats the last season of a history; a missing value is that of the season before.
+
+    Where no season has a value of a step, the one that was observed before it is repeated.
 
     Args:
         past: float (windows, steps, targets), NaN where a value is missing.
@@ -28,10 +30,11 @@ def seasonal_naive(past: np.ndarray, horizon: int, season: int) -> np.ndarray:
         https://otexts.com/fpp3/simple-methods.html
     """
     filled = np.array(past, np.float64)
-    for step in range(1, filled.shape[1]):
-        missing = np.isnan(filled[:, step])
-        filled[:, step] = np.where(missing, filled[:, step - 1], filled[:, step])
     season = min(season, filled.shape[1])
+    for distance in (season, 1):
+        for step in range(distance, filled.shape[1]):
+            missing = np.isnan(filled[:, step])
+            filled[:, step] = np.where(missing, filled[:, step - distance], filled[:, step])
     return filled[:, filled.shape[1] - season + np.arange(horizon) % season]
 
 

@@ -88,6 +88,7 @@ def tokens_report(settings: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "tokens": {side: lengths_summary(rows.lengths) for side, rows in whole.sides.items()},
         "vocabulary": {role: one.vocabulary_size for role, one in tokenizers.items()},
+        "doubts": run.doubts(texts, tokenizers),
     }
     try:
         examples = run.examples(complete, texts, tokenizers, None)

@@ -120,10 +120,13 @@ def _describe(data: RunData, prepared: PreparedRun, plans: EpochPlans) -> None:
     held_out = prepared.validation.examples if prepared.validation else None
     describe_run(prepared.settings, data.texts, data.examples, len(plan), padding, task, held_out)
     describe_rules(data.applied_rules)
-    for line in TASK_RUNS[prepared.settings.task].described(data.texts["train"]):
+    run = TASK_RUNS[prepared.settings.task]
+    for line in run.described(data.texts["train"]):
         print(line, flush=True)
+    for doubt in run.doubts(data.texts["train"], task.tokenizers):
+        print(f"   warning: {doubt}", flush=True)
     if prepared.test is not None:
-        for line in TASK_RUNS[prepared.settings.task].remarks(task, prepared.test):
+        for line in run.remarks(task, prepared.test):
             print(line, flush=True)
     if data.source_task is not data.loaded_task:
         describe_new_head(task, data.loaded_task)
@@ -147,5 +150,11 @@ def _measure(
         if reports and importlib.util.find_spec("matplotlib"):
             judge_validation(out, prepared)
             print(f"Report: {write_report(out)}", flush=True)
+        elif reports:
+            print(
+                "Report: none without matplotlib (pip install 'keras_attn[viz]'; `keras-attn "
+                f"report {out}` writes it then)",
+                flush=True,
+            )
     workers.barrier()
     return results

@@ -66,6 +66,8 @@ _MODELS: Mapping[str, Mapping[str, Any]] = {
         "model.num_layers": {"min": 1, "max": 4},
         "model.hidden_dim": [16, 32, 64, 128],
         "model.intermediate_dim": [32, 64, 128, 256],
+        "training.learning_rate": {"min": 1e-3, "max": 1e-2, "log": True},
+        "training.warmup_steps": {"min": 25, "max": 200, "step": 2, "log": True},
         "attention.name": list(ATTENTION),
     },
     "ETC": {
@@ -117,7 +119,7 @@ _MODELS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 
-SPACES = {family: {**space, **_TRAINING} for family, space in _MODELS.items()}
+SPACES = {family: {**space, **_TRAINING, **space} for family, space in _MODELS.items()}
 
 
 def family_space(family: str) -> SearchSpace:

@@ -80,6 +80,7 @@ LABELS = ["--task", "classification"]
         ("a.csv", "text,label\na,1\ntext,label\nb,1\n", [], "2 rows, 1 malformed"),
         ("a.jsonl", '{"a": 1}\n{"a": 2, "b": 3}\n', [], "b: 2 different, 1 empty"),
         ("a.tsv", "a b\tO O\nc d\tO\n", TAGGING, "line 2, column 5: expected a tag for each of 2"),
+        ("a.tsv", "a\tX\nb\tY\n", ["--preset", "g2p_small"], "Warning: every target is one symbol"),
         ("a.tsv", "a\tO\nb\tO\n", TAGGING, "Every text is one word; sentences with a word a line"),
         ("a.tsv", "Satz\tWert\n" + 10 * "x\t1\n", [], "first line is taken for names of columns"),
         ("a.csv", "text,label,label\na,1,2\n", [], "label (column 3): 1 different"),

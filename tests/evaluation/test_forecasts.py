@@ -28,6 +28,8 @@ def test_the_seasonal_naive_forecast_repeats_the_last_season():
     found = seasonal_naive(past, horizon=5, season=3)[..., 0]
     np.testing.assert_array_equal(found, [[3, 4, 5, 3, 4], [8, 8, 9, 8, 8]])
     np.testing.assert_array_equal(seasonal_naive(past, 2, 1)[..., 0], [[5, 5], [9, 9]])
+    past = np.array([[[1.0], [2], [3], [np.nan], [5], [6]]])  # the fourth as the first
+    np.testing.assert_array_equal(seasonal_naive(past, 3, 3)[..., 0], [[1, 5, 6]])
 
 
 def test_metrics_by_hand():

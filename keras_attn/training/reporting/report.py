@@ -152,7 +152,7 @@ def _forecasts(errors: Mapping[str, Any]) -> str:
     if not errors.get("forecasts"):
         return ""
     drawn = picture(draw_forecasts, errors["forecasts"])
-    return f"<h2>Forecasts of the last held-out steps</h2>\n{drawn}"
+    return f"<h2>Forecasts of the last validation steps</h2>\n{drawn}"
 
 
 def _confusion(errors: Mapping[str, Any]) -> str:
@@ -213,8 +213,9 @@ def _worst(errors: Mapping[str, Any]) -> str:
         return ""
     wrong, items = errors["wrong"], errors["items"]
     title = f"<h2>Worst errors: {wrong:,} of {items:,} held-out texts are wrong</h2>"
-    if "numbers" in errors:
-        title = f"<h2>Largest errors of {items:,} held-out texts</h2>"
+    if "numbers" in errors or "forecasts" in errors:
+        what = "windows" if "forecasts" in errors else "texts"
+        title = f"<h2>Largest errors of {items:,} held-out {what}</h2>"
     return f"{title}\n{_texts([row[:3] for row in errors['worst']])}" if wrong else title
 
 

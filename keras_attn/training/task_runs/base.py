@@ -449,6 +449,10 @@ class TaskRun(abc.ABC):
         """Lines about the training texts that users need to see before a training."""
         return []
 
+    def doubts(self, texts: Any, tokenizers: Mapping[str, Any]) -> list[str]:
+        """What is odd about the training texts as they are tokenized, a line each."""
+        return []
+
     def remarks(self, task: Any, texts: Any) -> list[str]:
         """Lines that readers of a task's metrics on texts need to know.
 

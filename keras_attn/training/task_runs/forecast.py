@@ -296,9 +296,10 @@ class ForecastRun(TaskRun):
 def read_part(paths: list[str], data: DataSettings) -> SeriesPart:
     """Reads series, and finds their season unless it is set."""
     table = read_series(paths, data.columns, data.skip_bad_lines, data.encoding, data.time_steps)
+    wrong = "; ".join(note for note in table.notes if note.startswith("malformed: "))
     require(
         bool(table.ends().any()),
-        f"{table.name}: no target has a value.",
+        f"{table.name}: no target has a value.{' ' if wrong else ''}{wrong}",
         target=list(table.columns["target"]),
     )
     season = data.season

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from keras_attn.data import PairExamples
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.tokenizers import SymbolTokenizer
 from keras_attn.training.run_texts import CMUDICT
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.training.task_runs.pairs import PairsRun
@@ -55,6 +56,15 @@ class Seq2SeqRun(EncoderDecoderRun, PairsRun):
 
     def perplexity(self, task, texts):
         return {"perplexity": task.perplexity(texts.sources, texts.targets)}
+
+    def doubts(self, texts, tokenizers):
+        sides = {"source": texts.sources, "target": texts.targets}
+        return [
+            f"every {role} is one symbol; write spaces between symbols"
+            for role, side in sides.items()
+            if isinstance(tokenizers[role], SymbolTokenizer)
+            and all(len(text.split()) == 1 for text in side)
+        ]
 
     def columns_of(self, texts, roles):
         sides = {"source": texts.sources, "target": texts.targets}

@@ -80,7 +80,7 @@ def test_it_is_better_than_the_naive_forecast(run, tmp_path, capsys):
         assert [float(row["q0.5"]) for row in rows] == pytest.approx(expected.tolist(), rel=1e-3)
 
 
-def test_the_report_draws_the_last_held_out_steps(run):
+def test_the_report_draws_the_last_validation_steps(run):
     folder, _ = run
     errors = json.loads((folder / "run/errors.json").read_text())
     (drawn,) = errors["forecasts"]
@@ -102,7 +102,7 @@ def test_the_report_draws_the_last_held_out_steps(run):
     scale = np.abs(history[SEASON:] - history[:-SEASON]).mean()
     assert last[3] == pytest.approx(np.abs(actual - medians).mean() / scale, rel=1e-3)
     page = (folder / "run/report.html").read_text()
-    assert "Forecasts of the last held-out steps" in page
+    assert "Forecasts of the last validation steps" in page
     assert "Always answering the value of a season before" in page
 
 
@@ -175,6 +175,7 @@ def test_other_tasks_have_no_settings_of_series(tmp_path):
 def test_mistakes_at_the_command_line(run, tmp_path, capsys):
     folder, _ = run
     model, constant = str(folder / "run"), written(tmp_path / "constant.csv", ["y", *"5" * 60])
+    commas = written(tmp_path / "commas.csv", ["day;y", "1;", *(f"{day};1,5" for day in "234")])
     commands = {
         ("predict", model): "needs the name of a table",
         ("predict", model, "absent.csv"): "absent.csv: no such file",
@@ -183,6 +184,8 @@ def test_mistakes_at_the_command_line(run, tmp_path, capsys):
         ("evaluate", model, "--data", str(folder / "test"), "--beams", "2"): "no beams",
         ("train", "--preset", "forecast_tiny", "--data", constant, "--out", str(tmp_path / "x")):
             "No window|no window",
+        ("data", commas, "--task", "forecast", "--columns", "time=day", "target=y"):
+            "no target has a value. malformed: ",
     }  # fmt: skip
     for command, message in commands.items():
         assert main(list(command)) == 2
