@@ -27,6 +27,7 @@ from keras_attn.validation import require
 _BAR = 30  # characters of the longest bar
 _MOST_VALUES = 12
 _LONGEST = 40
+_MOST_SKIPPED = 0.05  # as `data.max_dropped` has it by default
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -186,7 +187,7 @@ def _print_part(name: str, files: str, part: Mapping[str, Any]) -> None:
     for mistake in part["mistakes"]:
         print(f"    malformed: {mistake}")
     if part["malformed"]:
-        print("    `train` stops at these; --skip-bad-lines leaves out up to 5% of the rows.")
+        print(f"    `train` stops at these{_of_skipping(part)}.")
     for column, found in part["columns"].items():
         empty = f", {found['empty']:,} empty" if found["empty"] else ""
         example = _shown(found["example"])
@@ -198,6 +199,15 @@ def _print_part(name: str, files: str, part: Mapping[str, Any]) -> None:
             _print_lengths("characters", found["characters"])
             _print_lengths("words", found["words"], histogram=True)
     print()
+
+
+def _of_skipping(part: Mapping[str, Any]) -> str:
+    """What --skip-bad-lines does with malformed rows."""
+    if "--encoding" in part["mistakes"][0]:
+        return ""
+    if part["malformed"] <= _MOST_SKIPPED * (part["rows"] + part["malformed"]):
+        return "; --skip-bad-lines leaves them out"
+    return f"; they are more than the {_MOST_SKIPPED:.0%} that --skip-bad-lines leaves out"
 
 
 def _counts(values: Mapping[str, int]) -> str:

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.npy",
         help="embedding models: write all vectors to a NumPy file, (texts, features) float32",
     )
-    add_table_options(parser)
+    add_table_options(parser.add_argument_group("with forecasters, which read tables"))
     add("--prefix", metavar="TEXT", help="beginning of every predicted text, in whole words")
     add("--sample", action="store_true", help="sample instead of searching")
     decoding_options.add_arguments(parser)

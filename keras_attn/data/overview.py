@@ -26,7 +26,7 @@ from keras_attn.data.reading.objects import JsonTable
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Mistake, Reading
 from keras_attn.data.reading.several import MISSING, number_in
-from keras_attn.data.reading.table import Record, Table
+from keras_attn.data.reading.table import Record, Table, shown_names
 from keras_attn.data.reading.tables import LinesTable, open_table
 from keras_attn.validation import UserError, require
 
@@ -231,9 +231,12 @@ def _records(table: Table, notes: list[str]) -> tuple[list[str], Iterator[Record
         return table.names, table.records([] if isinstance(table, JsonTable) else table.names)
     width = table.width if table.first is None else len(table.first)
     is_header = has_header(table)
-    if not is_header and looks_like_names(table):
+    # CSV usually has them, and they are no numbers.
+    is_usual = table.expects_header and all(number_in(cell)[1] for cell in table.first or ())
+    if not is_header and (is_usual or looks_like_names(table)):
         is_header = True
-        notes.append(f"{table.path}: the first line is taken for names of columns.")
+        shown = shown_names(table.first or ())
+        notes.append(f"{table.path}: the first line is taken for names of columns: {shown}.")
     if is_header:
         names = [cell.strip() for cell in table.first or ()]
         unique = [
@@ -309,6 +312,8 @@ def lengths_summary(lengths: Sequence[int] | np.ndarray) -> dict[str, Any]:
         "longest": int(found.max()),
         "histogram": [
             [int(low), int(high), int(count)]
-            for low, high, count in zip(edges, edges[1:], counts, strict=False)
+            for low, high, count in zip(
+                edges[:-1], [*edges[1:-1], found.max()], counts, strict=True
+            )
         ],
     }

@@ -1,6 +1,7 @@
 """Preparation of a run: from settings to texts, tokenizers, examples and a task."""
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -182,14 +183,16 @@ def _complete(
 def _check_malformed(settings: RunSettings, texts: Mapping[str, Any]) -> None:
     """Raises if more of the rows of a part of the data are malformed than settings allow."""
     most = settings.data.max_dropped
-    for part in texts.values():
+    held_out = len(texts.get("valid") or ()) if settings.data.valid is None else 0
+    for name, part in texts.items():
         malformed = getattr(part, "skipped", 0)
-        rows = len(part) + malformed
+        rows = len(part) + malformed + (held_out if name == "train" else 0)
         if malformed > most * rows:
             raise UserError(
                 f"{part.name}: of {rows:,} rows {malformed:,} are malformed, which is more than "
                 f"`data.max_dropped` allows ({most:.0%}). Mend them (`keras-attn data` says what "
-                "is wrong), or set a larger `data.max_dropped` (--set data.max_dropped=1)."
+                "is wrong), or set a larger `data.max_dropped` (--set "
+                f"data.max_dropped={math.ceil(100 * malformed / rows) / 100:g})."
             )
 
 

@@ -140,7 +140,7 @@ class WarmupCosine(Schedule):
 class PlannedCosine(WarmupCosine):
     """`WarmupCosine` for a run that a clock may end: its last update can be moved while it runs.
 
-    A warm-up that does not fit takes a tenth of the updates.
+    The warm-up is the same fraction of fewer updates.
 
     Args:
         peak: Largest rate, reached at update `warmup_steps`.
@@ -163,7 +163,7 @@ class PlannedCosine(WarmupCosine):
 
     def _ends(self) -> tuple[Any, Any]:
         total = self._planned.value
-        return ops.where(self.warmup_steps < total, float(self.warmup_steps), total / 10), total
+        return total * (self.warmup_steps / self.total_steps), total
 
 
 @keras.saving.register_keras_serializable("keras_attn")

@@ -230,7 +230,9 @@ class Trainer:
             )
         self._updates = Updates(step, model, self._loss, self._state, scales_loss)
         self._recorder = Recorder(folder, self._state) if workers.is_chief else SilentRecorder()
-        self._progress = ProgressReport(total_steps, self._state.step, self._console)
+        self._progress = ProgressReport(
+            total_steps, self._state.step, self._console, settings.max_minutes
+        )
         self._stopwatch = Stopwatch(self._state.seconds)
         self._ending = Ending(
             settings, self._state, self._schedule, self._stopwatch, signals, workers

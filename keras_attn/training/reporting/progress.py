@@ -1,5 +1,6 @@
 """Progress of a training: a bar on a terminal, occasional lines in a log."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -26,14 +27,23 @@ class ProgressReport:
         total_steps: Updates of the whole run, as far as it is known.
         step: Updates already made.
         console: Where to write; None for standard output.
+        minutes: Time after which the run ends in any case, from now on, or None.
     """
 
-    def __init__(self, total_steps: int, step: int = 0, console: Console | None = None) -> None:
+    def __init__(
+        self,
+        total_steps: int,
+        step: int = 0,
+        console: Console | None = None,
+        minutes: float | None = None,
+    ) -> None:
         self._console = console or Console(highlight=False)
         self._total = total_steps
         self._first_step = None
         self._read: Counter[str] = Counter()
         self._busy = 0.0  # seconds in updates, without validation
+        self._minutes = minutes
+        self._end = math.inf if minutes is None else time.monotonic() + 60 * minutes
         self._last_line = self._mark = time.monotonic()
         self._is_announced = False
         self._bar = None
@@ -74,10 +84,17 @@ class ProgressReport:
         if not self._is_announced and self._busy >= _SECONDS_OF_FORECAST:
             self._is_announced = True
             speed_of_updates = (step - self._first_step) / self._busy
-            self.say(
-                f"The {self._total - step:,} updates to come take about {self._time_left(step)} "
-                f"at {speed_of_updates:.3g} a second, without validations."
-            )
+            if self._end - now < self._seconds_left(step):
+                self.say(
+                    f"The run ends after {self._minutes:g} minutes, and makes about "
+                    f"{speed_of_updates:.3g} updates a second until then."
+                )
+            else:
+                self.say(
+                    f"The {self._total - step:,} updates to come take about "
+                    f"{self._time_left(step)} at {speed_of_updates:.3g} a second, without "
+                    "validations."
+                )
         if self._bar is not None:
             self._bar.update(self._task, completed=step, description=description, speed=speed)
         elif now - self._last_line >= _SECONDS_BETWEEN_LINES:
@@ -102,9 +119,12 @@ class ProgressReport:
         if self._bar is not None:
             self._bar.stop()
 
+    def _seconds_left(self, step: int) -> float:
+        """Seconds that all updates to come take."""
+        return self._busy / (step - self._first_step) * max(self._total - step, 0)
+
     def _time_left(self, step: int) -> str:
-        done = step - self._first_step
-        seconds = int(self._busy / done * max(self._total - step, 0))
+        seconds = int(min(self._seconds_left(step), max(self._end - time.monotonic(), 0)))
         minutes, seconds = divmod(seconds, 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

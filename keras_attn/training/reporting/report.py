@@ -212,7 +212,7 @@ def _worst(errors: Mapping[str, Any]) -> str:
     if not errors.get("items"):
         return ""
     wrong, items = errors["wrong"], errors["items"]
-    title = f"<h2>Worst errors: {wrong:,} of {items:,} held-out texts are wrong</h2>"
+    title = f"<h2>Worst errors: {wrong:,} of {items:,} different held-out texts are wrong</h2>"
     if "numbers" in errors or "forecasts" in errors:
         what = "windows" if "forecasts" in errors else "texts"
         title = f"<h2>Largest errors of {items:,} held-out {what}</h2>"

@@ -44,3 +44,10 @@ def test_the_speed_of_each_unit_is_shown(monkeypatch):
         progress.update(step, 1, 0.5, {"texts": 100, "tokens": 40000})
     text = console.export_text()
     assert "step 21/30 epoch 1 loss 0.5000 5 texts/s, 2,000 tokens/s, 0:18 left" in text
+    progress = ProgressReport(total_steps=300, console=console, minutes=1)
+    for step in (1, 11, 21):
+        now += 10
+        progress.update(step, 1, 0.5, {"texts": 100})
+    text = console.export_text()
+    assert "The run ends after 1 minutes, and makes about 1 updates a second until then." in text
+    assert "step 21/300 epoch 1 loss 0.5000 10 texts/s, 0:30 left" in text

@@ -146,7 +146,7 @@ def test_errors_of_labels(folder):
     (folder / "run.yaml").write_text("training: {metric: per}\n")
     text = write_report(folder).read_text()
     page = Page(text)
-    assert "Worst errors: 3 of 40 held-out texts are wrong" in page.texts["h2"]
+    assert "Worst errors: 3 of 40 different held-out texts are wrong" in page.texts["h2"]
     assert page.texts["td"][4:7] == ["<i>one</i>", "a<b", "c"]
     assert page.texts["td"][:4] == ["18", "2", "1", "19"]
     assert re.findall(r"--at: ([\d.]+)", text) == ["0.900", "0.100", "0.050", "0.950"]
