@@ -98,7 +98,7 @@ def picture_file(path: str) -> Path:
     return file
 
 
-def add_table_options(parser: argparse.ArgumentParser) -> None:
+def add_table_options(parser: argparse._ActionsContainer) -> None:
     """Adds the options that say how tables are read."""
     add = parser.add_argument
     add(

@@ -7,8 +7,10 @@ log-probability, separated by tabs. Embedding models print each text's vector as
 language models fill each [MASK] with one token. Taggers print a tag for each word; their score is
 the log-probability of all tags of a text. Of several labels a text, a JSON list of those that are
 predicted is printed, and with --scores the probabilities of all; of numbers, the numbers, separated
-by tabs. For image classifiers, TEXT is the name of a PNG file. For forecasters, TEXT is the name of
-a table of series: its forecast is printed as CSV, with the quantiles of each time of the horizon.
+by tabs. With --columns, TEXT is the name of a table, and an answer is printed for each row, also if
+its text has line breaks. For image classifiers, TEXT is the name of a PNG file. For forecasters,
+TEXT is the name of a table of series: its forecast is printed as CSV, with the quantiles of each
+time of the horizon.
 
 By default a search prints the most probable texts that it finds. --sample instead draws tokens at
 random from the model's distribution, which these options change, in this order:
@@ -36,6 +38,7 @@ examples:
   keras-attn predict runs/names --sample --samples 5 --top-p 0.9 --seed 7 Mar
   keras-attn predict runs/texts "A man is [MASK] a guitar."
   keras-attn predict runs/tags "Anna lives in Rome ."
+  keras-attn predict runs/reviews reviews.csv --columns text=review > labels.txt
   keras-attn predict runs/digits --n-best 3 --scores scan.png
   keras-attn predict runs/co2 co2.csv > forecast.csv
   keras-attn predict runs/vectors --npy vectors.npy < texts.txt
@@ -72,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.npy",
         help="embedding models: write all vectors to a NumPy file, (texts, features) float32",
     )
-    add_table_options(parser.add_argument_group("with forecasters, which read tables"))
+    add_table_options(parser.add_argument_group("where TEXT is the name of a table"))
     add("--prefix", metavar="TEXT", help="beginning of every predicted text, in whole words")
     add("--sample", action="store_true", help="sample instead of searching")
     decoding_options.add_arguments(parser)
@@ -103,11 +106,13 @@ def run(options: argparse.Namespace) -> None:
         _print_forecasts(task, options)
         return
     require(
-        options.columns is None and options.encoding is None,
-        "--columns and --encoding are for forecasters, which read tables.",
-        task=task.kind,
+        options.columns is not None or options.encoding is None,
+        "--encoding is for tables: add --columns.",
+        encoding=options.encoding,
     )
     texts = options.texts or _lines(sys.stdin.buffer)
+    if options.columns is not None:
+        texts = _rows(task, options)
     if options.npy:
         _write_vectors(task, texts, options)
         return
@@ -116,6 +121,21 @@ def run(options: argparse.Namespace) -> None:
         for line in answers(read_inputs(task.kind, chunk)):
             print(line)
         sys.stdout.flush()
+
+
+def _rows(task: Any, options: argparse.Namespace) -> Iterator[str]:
+    """Yields the texts of a column of tables."""
+    from keras_attn.data.files import joined_names
+    from keras_attn.data.reading.paths import expanded
+    from keras_attn.data.reading.rows import Form, Reading
+    from keras_attn.training.task_runs import TASK_RUNS
+
+    require(bool(options.texts), "With --columns, TEXT is the name of a table.", tables=0)
+    files = expanded(options.texts)
+    reading = Reading(joined_names(files), Form(options.columns, options.encoding))
+    role, *_ = TASK_RUNS[task.kind].columns
+    for (text,) in reading.good(reading.tables(files, [role])):
+        yield text
 
 
 def _print_forecasts(task: Any, options: argparse.Namespace) -> None:

@@ -30,6 +30,20 @@ def model(request):
 
 
 @pytest.mark.slow
+def test_the_texts_of_a_column_are_predicted(keras_attn, task_folder, tmp_path):
+    table = tmp_path / "words.csv"
+    table.write_text("id;word\n" + "".join(f'{n};"{text}"\n' for n, text in enumerate(TEXTS)))
+    expected = keras_attn("predict", task_folder, *TEXTS)
+    assert keras_attn("predict", task_folder, table, "--columns", "source=word") == expected
+    for arguments, message in (
+        ([table, "--columns", "text=word"], "`columns` must be one of 'source'"),
+        ([table, "--columns", "source=wrod"], "has no column 'wrod'"),
+        ([table, "--encoding", "cp1252"], "--encoding is for tables: add --columns"),
+        (["--columns", "source=word"], "With --columns, TEXT is the name of a table"),
+    ):
+        assert message in keras_attn.refusal("predict", task_folder, *arguments)
+
+
 def test_a_task_and_its_export_predict_the_same(keras_attn, task_folder, exported):
     first = keras_attn("predict", task_folder, "--scores", *TEXTS)
     second = keras_attn("predict", exported, "--scores", *TEXTS)
