@@ -15,7 +15,7 @@ from keras_attn.models import PRESETS
 from keras_attn.tasks import Seq2SeqTask, measure, open_task
 from keras_attn.training import run as job
 from keras_attn.training.run_settings import RunSettings
-from keras_attn.training.task_runs import pairs as runs_of_pairs
+from keras_attn.training.task_runs.pairs import PairsRun
 from keras_attn.training.task_runs.seq2seq import Seq2SeqRun
 from keras_attn.validation import UserError
 from tests.refusals import refused
@@ -137,13 +137,14 @@ def test_fine_tuning_starts_from_the_task(finished, words, tmp_path):
 @pytest.mark.slow
 def test_precision_ends_with_the_training(words, tmp_path, monkeypatch):
     computed_in = []
+    of_run = PairsRun.measure
 
-    def recorded(task, *arguments, **options):
+    def recorded(run, task, *arguments, **options):
         layers = [layer for layer in task.backbone.layers if layer.variables]
         computed_in.append({layer.compute_dtype for layer in layers})
-        return measure(task, *arguments, **options)
+        return of_run(run, task, *arguments, **options)
 
-    monkeypatch.setattr(runs_of_pairs, "measure", recorded)
+    monkeypatch.setattr(PairsRun, "measure", recorded)
     data = {name: [path] for name, path in words.items()}
     layer = run_settings(data, epochs=1, precision="mixed_bfloat16")
     results = job.train(tmp_path / "run", layer)
@@ -167,14 +168,15 @@ def test_without_metrics_the_loss_chooses(finished, words, tmp_path):
 @pytest.mark.slow
 def test_the_end_is_judged_by_all_words_held_out(words, tmp_path, monkeypatch):
     decoded = []
+    of_run = PairsRun.measure
 
-    def counted(task, pairs, *arguments, **named):
+    def counted(run, task, pairs, *arguments, **named):
         decoded.append(len(set(pairs.sources)))
-        return measure(task, pairs, *arguments, **named)
+        return of_run(run, task, pairs, *arguments, **named)
 
-    monkeypatch.setattr(runs_of_pairs, "measure", counted)
+    monkeypatch.setattr(PairsRun, "measure", counted)
     data = {"train": [words["train"]], "valid": [words["valid"]], "decode_limit": 2}
-    job.train(tmp_path / "run", run_settings(data, average_last=2))
+    job.train(tmp_path / "run", run_settings(data, average_last=2, validate_every=0))
     whole = len(set(read_pairs(words["valid"]).sources))
     assert decoded == [2, 2, whole, whole]  # two epochs, the best weights, the average
 
