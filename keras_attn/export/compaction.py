@@ -28,23 +28,29 @@ def compact_saved_model(folder: Path) -> None:
     path = folder / SAVED_MODEL
     saved_model = SavedModel.FromString(path.read_bytes())
     for meta_graph in saved_model.meta_graphs:
-        compact_graph(meta_graph.graph_def, set(meta_graph.object_graph_def.concrete_functions))
+        objects = meta_graph.object_graph_def
+        captured = {node.captured_tensor.concrete_function for node in objects.nodes} - {""}
+        compact_graph(meta_graph.graph_def, set(objects.concrete_functions), captured)
     path.write_bytes(saved_model.SerializeToString(deterministic=True))
     fingerprinting_utils.write_fingerprint(str(folder))
 
 
-def compact_graph(graph: GraphDef, named: set[str]) -> None:
+def compact_graph(
+    graph: GraphDef, named: set[str], captured: frozenset[str] | set[str] = frozenset()
+) -> None:
     """Removes what a graph contains twice.
 
     Args:
         graph: The graph.
         named: Functions to keep.
+        captured: Functions to keep whose constants an object refers to by name.
     """
     # An op that is a function refers to the names of its outputs.
-    named = named.union(node.op for nodes in _nodes(graph) for node in nodes)
+    named = named.union(captured, (node.op for nodes in _nodes(graph) for node in nodes))
     for function in graph.library.function:
         _drop_inferred_shapes(function)
-        _merge_constants(function)
+        if function.signature.name not in captured:
+            _merge_constants(function)
     while same := _equal_functions(graph.library, named):
         # Functions that call equal ones may be equal after that.
         kept = [each for each in graph.library.function if each.signature.name not in same]
