@@ -136,6 +136,8 @@ def _rows(task: Any, options: argparse.Namespace) -> Iterator[str]:
     role, *_ = TASK_RUNS[task.kind].columns
     for (text,) in reading.good(reading.tables(files, [role])):
         yield text
+    for note in reading.notes:
+        print(note, file=sys.stderr)
 
 
 def _print_forecasts(task: Any, options: argparse.Namespace) -> None:
