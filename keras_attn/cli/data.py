@@ -27,7 +27,6 @@ from keras_attn.validation import require
 _BAR = 30  # characters of the longest bar
 _MOST_VALUES = 12
 _LONGEST = 40
-_MOST_SKIPPED = 0.05  # as `data.max_dropped` has it by default
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,12 +124,14 @@ def _doubt(roles: Sequence[str], part: Mapping[str, Any]) -> None:
     from keras_attn.data.overview import ONE_WORD, doubts
 
     texts, *_, labels = part["columns"].values()
-    if "tags" in roles and texts["words"]["longest"] == 1:
-        print(f"{ONE_WORD[0].upper()}{ONE_WORD[1:]}.")
+    is_word_a_line = "tags" in roles and texts["words"]["longest"] == 1
+    found = [ONE_WORD] if is_word_a_line else []
+    if "label" in roles:
+        found += doubts(labels.get("values", {}))
+    for doubt in found:
+        print(f"{doubt[0].upper()}{doubt[1:]}.")
     if "label" not in roles:
         return
-    for doubt in doubts(labels.get("values", {})):
-        print(f"{doubt[0].upper()}{doubt[1:]}.")
     rows, different = part["rows"], labels["different"]
     if different == rows > 1 or different > 2 * texts["different"]:
         print(
@@ -203,11 +204,14 @@ def _print_part(name: str, files: str, part: Mapping[str, Any]) -> None:
 
 def _of_skipping(part: Mapping[str, Any]) -> str:
     """What --skip-bad-lines does with malformed rows."""
+    from keras_attn.training.run_settings import DataSettings
+
+    most = DataSettings.max_dropped
     if "--encoding" in part["mistakes"][0]:
         return ""
-    if part["malformed"] <= _MOST_SKIPPED * (part["rows"] + part["malformed"]):
+    if part["malformed"] <= most * (part["rows"] + part["malformed"]):
         return "; --skip-bad-lines leaves them out"
-    return f"; they are more than the {_MOST_SKIPPED:.0%} that --skip-bad-lines leaves out"
+    return f"; they are more than the {most:.0%} that --skip-bad-lines leaves out"
 
 
 def _counts(values: Mapping[str, int]) -> str:

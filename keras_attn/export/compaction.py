@@ -4,7 +4,7 @@ TensorFlow traces what several signatures call once for each of them, writes eac
 as it is used, and notes shapes that it infers again when it loads the graph.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibrary
@@ -35,9 +35,7 @@ def compact_saved_model(folder: Path) -> None:
     fingerprinting_utils.write_fingerprint(str(folder))
 
 
-def compact_graph(
-    graph: GraphDef, named: set[str], captured: frozenset[str] | set[str] = frozenset()
-) -> None:
+def compact_graph(graph: GraphDef, named: set[str], captured: Collection[str] = ()) -> None:
     """Removes what a graph contains twice.
 
     Args:

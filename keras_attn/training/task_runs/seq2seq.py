@@ -58,10 +58,9 @@ class Seq2SeqRun(EncoderDecoderRun, PairsRun):
         return {"perplexity": task.perplexity(texts.sources, texts.targets)}
 
     def doubts(self, texts, tokenizers):
-        sides = {"source": texts.sources, "target": texts.targets}
         return [
             f"every {role} is one symbol; write spaces between symbols"
-            for role, side in sides.items()
+            for role, side in zip(self.roles, self.columns_of(texts, self.roles), strict=True)
             if isinstance(tokenizers[role], SymbolTokenizer)
             and all(len(text.split()) == 1 for text in side)
         ]
