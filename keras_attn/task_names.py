@@ -9,6 +9,8 @@ TASK_NAMES = (
     "classification",
     "multi_label_classification",
     "regression",
+    "rank",
+    "question_answering",
     "image_classification",
     "token_classification",
     "embedding",

@@ -14,6 +14,7 @@ from keras_attn.layers.configuration import documented_fields
 from keras_attn.models import PRESETS
 from keras_attn.recipes import read_recipe, recipe_names
 from keras_attn.tasks import DecodingSettings
+from keras_attn.training.distillation_settings import DistillationSettings
 from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.settings import TrainingSettings
 
@@ -132,6 +133,7 @@ def settings_page() -> str:
         "data": DataSettings,
         "training": TrainingSettings,
         "decoding": DecodingSettings,
+        "distillation": DistillationSettings,
     }
     parts = [
         "# Settings: run.yaml",

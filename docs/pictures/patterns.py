@@ -61,6 +61,48 @@ PICTURES = {
         "LinearAttention": attention(layers.LinearAttention(2, 8)),
         "causal": attention(layers.LinearAttention(2, 8), **CAUSAL),
     },
+    "longformer": {
+        "LongformerAttention": attention(layers.LongformerAttention(2, 8, 4, global_length=2)),
+        "dilation=3": attention(layers.LongformerAttention(2, 8, 4, global_length=2, dilation=3)),
+    },
+    "big_bird": {
+        "BigBirdAttention": attention(
+            layers.BigBirdAttention(2, 8, block_length=2, num_random_blocks=1, seed=2)
+        ),
+    },
+    "sparse": {
+        "SparseAttention": attention(layers.SparseAttention(2, 8, 6)),
+        "causal": attention(layers.SparseAttention(2, 8, 6), **CAUSAL),
+        'pattern="fixed"': attention(layers.SparseAttention(2, 8, 6, "fixed"), **CAUSAL),
+    },
+    "sinkhorn": {
+        "SinkhornAttention": attention(
+            layers.SinkhornAttention(2, 8, 4, max_length=LENGTH, temperature=0.1)
+        ),
+    },
+    "linformer": {
+        "LinformerAttention": attention(layers.LinformerAttention(2, 8, LENGTH, 4)),
+    },
+    "nystrom": {
+        "NystromAttention": attention(layers.NystromAttention(2, 8, 4)),
+        "convolution_width=5": attention(layers.NystromAttention(2, 8, 4, convolution_width=5)),
+    },
+    "performer": {
+        "PerformerAttention": attention(layers.PerformerAttention(2, 8, 64, seed=1)),
+        "causal": attention(layers.PerformerAttention(2, 8, 64, seed=1), **CAUSAL),
+    },
+    "gated_linear": {
+        "GatedLinearAttention": attention(layers.GatedLinearAttention(2, 8, temperature=4.0)),
+        "causal": attention(layers.GatedLinearAttention(2, 8, temperature=4.0), **CAUSAL),
+    },
+    "delta_rule": {
+        "DeltaRuleAttention": attention(layers.DeltaRuleAttention(2, 8)),
+        "causal": attention(layers.DeltaRuleAttention(2, 8), **CAUSAL),
+    },
+    "disentangled": {
+        "DisentangledAttention": attention(layers.DisentangledAttention(2, 8, 8, 32)),
+        "causal": attention(layers.DisentangledAttention(2, 8, 8, 32), **CAUSAL),
+    },
     "memory": {
         "RecurrentMemoryAttention": attention(
             layers.SegmentRecurrence(layers.RecurrentMemoryAttention(2, 8, memory_length=8), 8),
@@ -99,6 +141,10 @@ PICTURES = {
         "TransformerXLPositions": attention(
             DENSE(2, 8, relative_positions=layers.TransformerXLPositions(2, 8))
         ),
+    },
+    "convolved": {
+        "ConvolvedAttention": attention(layers.ConvolvedAttention(layers.LinearAttention(2, 8))),
+        "causal": attention(layers.ConvolvedAttention(layers.DeltaRuleAttention(2, 8)), **CAUSAL),
     },
 }
 
@@ -142,8 +188,8 @@ def draw(folder: Path) -> None:
         figure.tight_layout()
         figure.savefig(folder / f"patterns_{page}.png")
         plt.close(figure)
-    first = dict(list(first.items())[:9])
-    figure, axes = plt.subplots(3, 3, figsize=(8.4, 9))
+    first = dict(list(first.items())[:16])
+    figure, axes = plt.subplots(4, 4, figsize=(10.5, 11.2))
     for axis, (title, weights) in zip(axes.flat, first.items(), strict=True):
         show(axis, title, weights)
     axes[0, 0].set(xlabel="input", ylabel="output")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from keras_attn.documents import parse_json
@@ -60,8 +61,8 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     shape = (1, settings["length"], settings["width"])
     x, upstream = (rng.standard_normal(shape, dtype="float32") for _ in range(2))
-    build = {"tensorflow": _on_tensorflow, "jax": _on_jax}[keras.backend.backend()]
-    call = build(layer, lambda x: workload.call_layer(layer, x, settings), x, upstream, settings)
+    function = partial(_called, workload, layer, settings)
+    call = prepared_call(layer, function, x, upstream, settings)
     before = peak_memory()
     seconds, cpu_seconds = [], []
     for _ in range(settings["repeats"] + 1):
@@ -75,6 +76,32 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         "cpu_seconds": min(cpu_seconds[1:]),
         "peak_bytes": peak_memory() - before,
     }
+
+
+def _called(workload: Any, layer: Any, settings: dict[str, Any], x: Any) -> Any:
+    return workload.call_layer(layer, x, settings)
+
+
+def prepared_call(
+    layer: Any, function: Callable, x: Any, upstream: Any, settings: dict[str, Any]
+) -> Callable[[], Any]:
+    """Compiles a call of a layer, with its gradients where they are asked for.
+
+    Args:
+        layer: The layer, built.
+        function: Calls it with a tensor.
+        x: Array of inputs.
+        upstream: Array of the shape of the outputs, by which they are multiplied for the gradients.
+        settings: `backward` and `jit`.
+
+    Returns:
+        A function that computes all and waits for it.
+    """
+    import keras
+
+    of_backends = {"tensorflow": _on_tensorflow, "jax": _on_jax, "torch": _on_torch}
+    prepare = of_backends[keras.backend.backend()]
+    return prepare(layer, function, x, upstream, settings)
 
 
 def peak_memory() -> int:
@@ -131,6 +158,23 @@ def _on_jax(layer, function, x, upstream, settings) -> Callable:
         return lambda: jax.block_until_ready(run(x, weights, upstream))
     run = jax.jit(output)
     return lambda: jax.block_until_ready(run(x, weights))
+
+
+def _on_torch(layer, function, x, upstream, settings) -> Callable:
+    torch = importlib.import_module("torch")
+    dtype = getattr(torch, layer.compute_dtype)
+    x, upstream = (torch.from_numpy(array).to(dtype) for array in (x, upstream))
+    weights = [variable.value for variable in layer.trainable_variables]
+    x.requires_grad_(settings["backward"])
+    run = torch.compile(function) if settings["jit"] else function
+    if not settings["backward"]:
+
+        def call():
+            with torch.no_grad():
+                return run(x)
+
+        return call
+    return lambda: torch.autograd.grad(run(x), [x, *weights], upstream, allow_unused=True)
 
 
 if __name__ == "__main__":

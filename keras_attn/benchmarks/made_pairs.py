@@ -1,5 +1,9 @@
-"""Made-up pairs of sentences with the lengths of WMT14 English-German, to measure large data."""
+"""Made-up pairs of sentences with the lengths of WMT14 English-German, to measure large data.
 
+`python -m keras_attn.benchmarks.made_pairs FILE PAIRS` writes them.
+"""
+
+import argparse
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -93,3 +97,16 @@ def _vocabulary(draw: np.random.Generator) -> np.ndarray:
         first, second = draw.integers(len(stems), size=2)
         words.setdefault(stems[first] + stems[second])
     return np.array(list(words)[:_WORDS], dtype=object)
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("file", help="file of lines source<TAB>target to write")
+    parser.add_argument("pairs", type=int, help="number of lines")
+    parser.add_argument("--seed", type=int, default=0, help="determines the words (default: 0)")
+    options = parser.parse_args()
+    write_pairs(options.file, options.pairs, options.seed)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,5 +1,6 @@
 """Attention mechanisms of benchmarks, with their theoretical costs."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,6 +10,10 @@ WINDOW = 256  # positions a local query looks back, and ahead
 RADIUS, GLOBALS = 84, 64  # as in ETC, whose long inputs have some tens of global positions
 ROUNDS, CHUNK = 4, 64  # as in the Reformer's long models
 SEGMENT = 512
+RANDOM = 3  # random blocks, as in BigBird
+MIXTURES, LANDMARKS = 256, 64
+FEATURES = 267  # the default for heads of 64
+BLOCK = 32  # of gated linear attention
 RANK, UNITS = 8, 64
 KEPT = 64  # earlier states that a recurrent cell attends to
 
@@ -105,6 +110,10 @@ def _buckets(length: int) -> int:
     return max(2, 2 * length // CHUNK // 2 * 2)
 
 
+def _stride(length: int) -> int:
+    return 2 ** round(math.log2(length) / 2)
+
+
 def _synthesizer(name: str, count: int, of_pairs: Callable, **arguments) -> Measured:
     make = _headed(name, max_length=int, **arguments)  # the length itself
     return Measured(make, _projected(count, of_pairs), _all_pairs)
@@ -132,6 +141,61 @@ MECHANISMS = {
         _headed("LSHAttention", num_buckets=_buckets, num_hashes=ROUNDS, chunk_length=CHUNK),
         _projected(3, lambda n: n * WIDTH * ROUNDS * (_buckets(n) / 2 + 2 * 2 * CHUNK)),
         _near(ROUNDS * 2 * CHUNK),
+    ),
+    "longformer": Measured(
+        _headed("LongformerAttention", sliding_window=WINDOW + 1, global_length=GLOBALS),
+        _projected(6, lambda n: 2 * n * (2 * WINDOW + 1 + 2 * GLOBALS) * WIDTH),
+        _near(3 * WINDOW + 2 * GLOBALS),
+        causal=False,
+    ),
+    "big_bird": Measured(
+        _headed("BigBirdAttention", block_length=CHUNK, num_random_blocks=RANDOM),
+        _projected(4, lambda n: 2 * n * (5 + RANDOM + 2) * CHUNK * WIDTH),
+        _near((5 + RANDOM + 2) * CHUNK),
+        causal=False,
+    ),
+    "sparse": Measured(
+        _headed("SparseAttention", stride=_stride),
+        _projected(4, lambda n: 2 * n * (2 * _stride(n) + n / _stride(n)) * WIDTH),
+        lambda n: float(HEADS) * n * (3 * _stride(n) + n / _stride(n)),
+    ),
+    "sinkhorn": Measured(
+        _headed("SinkhornAttention", block_length=CHUNK, max_length=int),
+        _projected(4, lambda n: (2 * 2 * n * CHUNK + 2 * n * n / CHUNK) * WIDTH),
+        _near(2 * CHUNK),
+        causal=False,
+    ),
+    "linformer": Measured(
+        _headed("LinformerAttention", max_length=int, projected_length=MIXTURES),
+        _projected(4, lambda n: 4 * n * MIXTURES * WIDTH),
+        _near(MIXTURES),
+        causal=False,
+    ),
+    "nystrom": Measured(
+        _headed("NystromAttention", num_landmarks=LANDMARKS, convolution_width=33),
+        _projected(4, lambda n: n * (6 * LANDMARKS + 33) * WIDTH),
+        _near(LANDMARKS),
+        causal=False,
+    ),
+    "performer": Measured(
+        _headed("PerformerAttention", num_features=FEATURES),
+        _projected(4, lambda n: 4 * n * FEATURES * WIDTH),
+        _near(FEATURES),
+    ),
+    "gated_linear": Measured(
+        _headed("GatedLinearAttention"),
+        _projected(5, lambda n: 2 * n * (KEY_DIM + BLOCK) * WIDTH),
+        _near(KEY_DIM * KEY_DIM // BLOCK),
+    ),
+    "disentangled": Measured(
+        _headed("DisentangledAttention"),
+        _projected(4, lambda n: 12 * n * n * WIDTH),
+        lambda n: n * n,
+    ),
+    "delta_rule": Measured(
+        _headed("DeltaRuleAttention"),
+        _projected(4, lambda n: 8 * n * KEY_DIM * WIDTH),
+        _near(2 * KEY_DIM),
     ),
     "linear": Measured(
         _headed("LinearAttention"), _projected(4, lambda n: 2 * n * KEY_DIM * WIDTH), _near(KEY_DIM)

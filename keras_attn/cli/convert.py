@@ -1,4 +1,4 @@
-"""Convert a Hugging Face checkpoint to a task folder.
+"""Convert a Hugging Face checkpoint to a task folder, or a task to a Hugging Face checkpoint.
 
 CHECKPOINT is a folder written by `save_pretrained` of transformers or sentence-transformers, with
 config.json, safetensors and the files of the tokenizer. Supported models and their tasks:
@@ -9,7 +9,14 @@ config.json, safetensors and the files of the tokenizer. Supported models and th
   gpt2     causal_lm
   t5       seq2seq (versions 1.0 and 1.1)
   marian   seq2seq, such as OPUS-MT
+  longformer
+           classification, multi_label_classification or regression
+           (LongformerForSequenceClassification), embedding (other architectures)
+From Python, keras_attn.convert.model_from_huggingface converts models of Longformer, BigBird and
+Nyströmformer without their tokenizers.
 CHECKPOINT may also be checkpoint20.npz of the PyPI package g2p_en (English letters to phonemes).
+With --to huggingface, CHECKPOINT is a run, task or export whose model is one of the above, and OUT
+becomes a folder that transformers (and for embeddings sentence-transformers) loads.
 Pickles are not opened. Parts of the checkpoint that are not used, such as the head of next-sentence
 prediction, are reported on standard error.
 
@@ -17,41 +24,82 @@ examples:
   keras-attn convert all-MiniLM-L6-v2 models/minilm
   keras-attn predict models/minilm "A sentence."
   keras-attn export models/minilm exported/minilm
+  keras-attn convert nli-bert models/nli --pairs   # reads "premise<TAB>hypothesis"
   keras-attn convert bert-base-uncased models/bert
   keras-attn predict models/bert "The capital of France is [MASK]."
   keras-attn convert gpt2 models/gpt2 && keras-attn predict models/gpt2 "Once upon a time" --sample
   keras-attn convert t5-small models/t5
   keras-attn predict models/t5 "translate English to German: That is good."
   keras-attn convert opus-mt-en-de models/en-de && keras-attn predict models/en-de "That is good."
+  keras-attn convert --to huggingface runs/reviews huggingface/reviews
   keras-attn convert g2p_en/checkpoint20.npz models/g2p && keras-attn predict models/g2p attention
 """
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+from keras_attn.checkpoints import check_checkpoint
 from keras_attn.cli.terminal import quiet_start
-from keras_attn.validation import UserError
+from keras_attn.validation import UserError, require
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `convert`."""
     add = parser.add_argument
     add("checkpoint", metavar="CHECKPOINT", help="its folder, or its .npz file")
-    add("task", metavar="OUT", help="the task folder to write, new or empty")
-    add("--overwrite", action="store_true", help="replace an existing task")
+    add("out", metavar="OUT", help="the folder to write, new or empty")
+    add(
+        "--to",
+        choices=["task", "huggingface"],
+        default="task",
+        help="what to write (default: task)",
+    )
+    add("--pairs", action="store_true", help="a classifier reads pairs of texts, tab between them")
+    add("--overwrite", action="store_true", help="replace an existing task or checkpoint")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Converts, and prints where the task was written."""
+    """Converts, and prints where the result was written."""
+    if options.to == "huggingface":
+        _save(options)
+        return
+    if Path(options.checkpoint).suffix != ".npz":
+        check_checkpoint(options.checkpoint)
     with quiet_start():
         from keras_attn.convert import convert_checkpoint
         from keras_attn.tasks.folders import TASK_FILE
 
-    if not options.overwrite and Path(options.task, TASK_FILE).exists():
-        raise UserError(f"{options.task} holds a task: name another folder, or give --overwrite.")
+    if not options.overwrite and Path(options.out, TASK_FILE).exists():
+        raise UserError(f"{options.out} holds a task: name another folder, or give --overwrite.")
     conversion = convert_checkpoint(options.checkpoint)
-    for note in conversion.notes:
+    task: Any = conversion.task
+    if options.pairs:
+        is_classifier = task.kind == "classification"
+        require(is_classifier, "--pairs is for classifiers with one label a text.", task=task.kind)
+        task.read_pairs(True)
+    _print_notes(conversion.notes)
+    task.save(options.out)
+    print(options.out)
+
+
+def _save(options: argparse.Namespace) -> None:
+    """Writes a checkpoint of Hugging Face."""
+    with quiet_start():
+        from keras_attn.convert import write_huggingface
+        from keras_attn.tasks import Task, task_folder
+
+    require(not options.pairs, "A task knows whether it reads pairs.", pairs=options.pairs)
+    if not options.overwrite and Path(options.out, "config.json").exists():
+        raise UserError(
+            f"{options.out} holds a checkpoint: name another folder, or give --overwrite."
+        )
+    _print_notes(write_huggingface(Task.load(task_folder(options.checkpoint)), options.out))
+    print(options.out)
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
         print(note, file=sys.stderr)
-    conversion.task.save(options.task)
-    print(options.task)

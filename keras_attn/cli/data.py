@@ -62,7 +62,8 @@ def run(options: argparse.Namespace) -> None:
     separator, task_run = options.label_separator, _task_run(options, task)
     how: tuple = ()
     if task_run is not None:
-        how = (task_run.columns, task_run.optional_columns, task_run.mistake)
+        roles = task_run.parts_in(options.columns)
+        how = (roles, task_run.optional_columns, task_run.mistake)
     form = Form(options.columns, options.encoding, separator=separator)
     given = {"train": options.data, "valid": options.valid, "test": options.test}
     parts = {name: overview(paths, form, *how) for name, paths in given.items() if paths}

@@ -35,6 +35,7 @@ metrics:
 
 examples:
   keras-attn evaluate runs/g2p --data cmudict
+  keras-attn evaluate runs/a --ensemble runs/b runs/c --data test.tsv
   keras-attn evaluate exported/en-de --data test.en test.de --metrics bleu chrf --json scores.json
 """
 
@@ -45,7 +46,12 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn.cli import decoding_options
-from keras_attn.cli.options import add_reading_options, output_file
+from keras_attn.cli.options import (
+    add_ensemble_option,
+    add_reading_options,
+    opened,
+    output_file,
+)
 from keras_attn.cli.terminal import progress, quiet_start
 from keras_attn.files import write_text
 
@@ -65,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cmudict (its test words), TABLE …, SRC TGT; for language models FILE …; for images "
         "digits, FOLDER or TABLE (see `keras-attn train --help`)",
     )
+    add_ensemble_option(parser)
     metrics = "metrics (default: those of the run, or of the kind of data)"
     add("--metrics", nargs="+", metavar="NAME", help=metrics)
     add("--perplexity", action="store_true", help="add the perplexity of the targets")
@@ -82,7 +89,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measures and prints, one line per metric."""
     with quiet_start():
-        from keras_attn.tasks import open_task
         from keras_attn.training.measuring import evaluate, run_of
         from keras_attn.training.run_settings import DataSettings
 
@@ -99,7 +105,7 @@ def run(options: argparse.Namespace) -> None:
         stress=stress,
         skip_bad_lines=bool(options.skip_bad_lines),
     )
-    task = decoding_options.decoding_as_told(open_task(options.model), options.set)
+    task = decoding_options.decoding_as_told(opened(options), options.set)
     how = {"beams": options.beams, "perplexity": options.perplexity}
     results = evaluate(task, data, options.metrics, recorded, progress, options.errors, **how)
     items = results.pop("items")

@@ -71,6 +71,29 @@ def setting(assignment: str) -> dict[str, Any]:
     return value
 
 
+def add_ensemble_option(parser: argparse.ArgumentParser) -> None:
+    """Adds `--ensemble`, which `opened` reads."""
+    parser.add_argument(
+        "--ensemble",
+        nargs="+",
+        metavar="MODEL",
+        help="average the probabilities of the model and of these, at each step of a search",
+    )
+
+
+def opened(options: argparse.Namespace) -> Any:
+    """Opens the model of a command, or makes an ensemble of it and of others.
+
+    Raises:
+        UserError: A model is missing, or they do not belong together.
+    """
+    from keras_attn.tasks import Task, ensemble, open_task, task_folder
+
+    if not options.ensemble:
+        return open_task(options.model)
+    return ensemble([Task.load(task_folder(path)) for path in (options.model, *options.ensemble)])
+
+
 def output_file(path: str) -> Path:
     """Checks that a file can be written; a `type` of argparse.
 

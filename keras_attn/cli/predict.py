@@ -7,10 +7,13 @@ log-probability, separated by tabs. Embedding models print each text's vector as
 language models fill each [MASK] with one token. Taggers print a tag for each word; their score is
 the log-probability of all tags of a text. Of several labels a text, a JSON list of those that are
 predicted is printed, and with --scores the probabilities of all; of numbers, the numbers, separated
-by tabs. With --columns, TEXT is the name of a table, and an answer is printed for each row, also if
-its text has line breaks. For image classifiers, TEXT is the name of a PNG file. For forecasters,
-TEXT is the name of a table of series: its forecast is printed as CSV, with the quantiles of each
-time of the horizon.
+by tabs. For rankers, TEXT is a query and its passages, with a tab before each passage; they are
+printed with their scores, the best first. For question answering, TEXT is a question and its
+context, with a tab between them; --scores appends the probability of the answer and where it begins
+and ends in the context, in characters. With --columns, TEXT is the name of a table, and an
+answer is printed for each row, also if its text has line breaks. For image classifiers, TEXT is the
+name of a PNG file. For forecasters, TEXT is the name of a table of series: its forecast is printed
+as CSV, with the quantiles of each time of the horizon.
 
 By default a search prints the most probable texts that it finds. --sample instead draws tokens at
 random from the model's distribution, which these options change, in this order:
@@ -33,6 +36,7 @@ examples:
   keras-attn predict runs/g2p hello world
   keras-attn predict exported/en-de < test.en > test.hyp
   keras-attn predict runs/g2p --beams 5 --n-best 3 --scores colonel
+  keras-attn predict runs/a --ensemble runs/b runs/c < test.en
   keras-attn predict runs/en-de --prefix "Ein Hund" "A dog runs."
   keras-attn predict runs/en-de --set decoding.no_repeat_ngram=3 < test.en
   keras-attn predict runs/names --sample --samples 5 --top-p 0.9 --seed 7 Mar
@@ -41,18 +45,27 @@ examples:
   keras-attn predict runs/reviews reviews.csv --columns text=review > labels.txt
   keras-attn predict runs/digits --n-best 3 --scores scan.png
   keras-attn predict runs/co2 co2.csv > forecast.csv
+  keras-attn predict runs/ranks candidates.csv --columns query=question passage=text
   keras-attn predict runs/vectors --npy vectors.npy < texts.txt
 """
 
 import argparse
 import itertools
 import json
+import string
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from keras_attn.cli import decoding_options
-from keras_attn.cli.options import add_table_options, add_value, output_file
+from keras_attn.cli.options import (
+    add_ensemble_option,
+    add_table_options,
+    add_value,
+    opened,
+    output_file,
+)
 from keras_attn.cli.terminal import progress, quiet_start
 from keras_attn.files import replaced_file
 from keras_attn.limits import LINE_BYTES
@@ -67,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help="a run, a task folder or a SavedModel")
     add("texts", nargs="*", metavar="TEXT", help="default: the lines of standard input")
+    add_ensemble_option(parser)
     add_value(parser, "--n-best", 1, "hypotheses for each text")
     add("--scores", action="store_true", help="print scores and log-probabilities too")
     add(
@@ -74,6 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=output_file,
         metavar="FILE.npy",
         help="embedding models: write all vectors to a NumPy file, (texts, features) float32",
+    )
+    add(
+        "--prompt",
+        metavar="NAME",
+        help="embedding models: put the prompt of that name before texts",
     )
     add_table_options(parser.add_argument_group("where TEXT is the name of a table"))
     add("--prefix", metavar="TEXT", help="beginning of every predicted text, in whole words")
@@ -94,12 +113,17 @@ def run(options: argparse.Namespace) -> None:
     require_positive(n_best=options.n_best)
     _check_together(options)
     with quiet_start():
-        from keras_attn.tasks import open_task, read_inputs
+        from keras_attn.tasks import read_inputs
 
-    task = decoding_options.decoding_as_told(open_task(options.model), options.set)
+    task = decoding_options.decoding_as_told(opened(options), options.set)
     require(
         hasattr(task, "sample") or not (options.sample or options.prefix is not None),
         "--sample and --prefix are for models that generate text.",
+        task=task.kind,
+    )
+    require(
+        options.prompt is None or task.kind == "embedding",
+        "--prompt is for embedding models.",
         task=task.kind,
     )
     if task.kind == "forecast":
@@ -110,6 +134,8 @@ def run(options: argparse.Namespace) -> None:
         "--encoding is for tables: add --columns.",
         encoding=options.encoding,
     )
+    if options.columns is None:
+        _refuse_files(task, options.texts)
     texts = options.texts or _lines(sys.stdin.buffer)
     if options.columns is not None:
         texts = _rows(task, options)
@@ -123,19 +149,56 @@ def run(options: argparse.Namespace) -> None:
         sys.stdout.flush()
 
 
+def _refuse_files(task: Any, texts: Sequence[str]) -> None:
+    """Raises for names of files in place of texts."""
+    from keras_attn.data.reading.tables import form_of
+    from keras_attn.training.task_runs import TASK_RUNS
+
+    role, *_ = TASK_RUNS[task.kind].columns
+    if role == "file":
+        return  # of images
+    for text in texts:
+        is_name = not set(text) & set(string.whitespace) and "." in text
+        require(
+            not is_name or not (form_of(text) or Path(text).is_file()),
+            f"TEXT is the name of a file. To read a table, name its column: --columns {role}=NAME. "
+            "A file of one text a line, and a text that is such a name, are read from standard "
+            "input.",
+            text=text,
+        )
+
+
 def _rows(task: Any, options: argparse.Namespace) -> Iterator[str]:
     """Yields the texts of a column of tables."""
     from keras_attn.data.files import joined_names
     from keras_attn.data.reading.paths import expanded
-    from keras_attn.data.reading.rows import Form, Reading
+    from keras_attn.data.reading.rows import Form, Reading, Row
+    from keras_attn.data.text_pairs import tab_in_pair
+    from keras_attn.tokenizers.text_pairs import BETWEEN
     from keras_attn.training.task_runs import TASK_RUNS
 
     require(bool(options.texts), "With --columns, TEXT is the name of a table.", tables=0)
     files = expanded(options.texts)
     reading = Reading(joined_names(files), Form(options.columns, options.encoding))
-    role, *_ = TASK_RUNS[task.kind].columns
-    for (text,) in reading.good(reading.tables(files, [role])):
-        yield text
+    role, *others = TASK_RUNS[task.kind].columns
+    if task.kind == "rank":
+        rows = reading.tables(files, [role, *others], mistake=tab_in_pair)
+        grouped: dict[str, list[str]] = {}
+        for query, passage in reading.good(rows):
+            grouped.setdefault(query, []).append(passage)
+        rows = (Row((query, *passages)) for query, passages in grouped.items())
+    elif task.kind == "question_answering":
+        rows = reading.tables(files, [role, "context"])
+        for fields in reading.good(rows):
+            yield BETWEEN.join(text.replace(BETWEEN, " ") for text in fields)
+        return
+    elif task.kind == "classification" and "other" in options.columns:
+        require(task.pairs, "The task reads one text: there is no column `other`.", task=task.kind)
+        rows = reading.tables(files, [role, "other"], mistake=tab_in_pair)
+    else:
+        rows = reading.tables(files, [role])
+    for texts in reading.good(rows):
+        yield BETWEEN.join(texts)
     for note in reading.notes:
         print(note, file=sys.stderr)
 
@@ -178,7 +241,7 @@ def _vectors(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
     _refuse(options, "embeddings", beams=None, n_best=1, scores=False)
 
     def lines(texts):
-        for vector in task.predict(texts):
+        for vector in task.predict(texts, prompt=options.prompt):
             # The shortest decimals that identify float32 numbers.
             yield json.dumps([float(str(number)) for number in vector])
 
@@ -191,6 +254,31 @@ def _numbers(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
     def lines(texts):
         for row in task.predict(texts).reshape(len(texts), -1):
             yield "\t".join(f"{number:g}" for number in row)
+
+    return lines
+
+
+def _rankings(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+    _refuse(options, "rankings", beams=None, n_best=1)
+    done = 0
+
+    def lines(texts):
+        nonlocal done
+        first, done = done, done + len(texts)
+        for number, ranked in enumerate(task.predict(texts), first + 1):
+            for one in ranked:
+                yield f"{number}\t{one.score:.4f}\t{one.passage}"
+
+    return lines
+
+
+def _answers(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+    _refuse(options, "answers", beams=None, n_best=1)
+
+    def lines(texts):
+        for answer in task.answers(texts):
+            rest = [f"{answer.score:.4f}", f"{answer.start}", f"{answer.end}"]
+            yield "\t".join([answer.text, *(rest if options.scores else [])])
 
     return lines
 
@@ -214,6 +302,8 @@ def _label_sets(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
 _PRINTERS = {
     "embedding": _vectors,
     "multi_label_classification": _label_sets,
+    "question_answering": _answers,
+    "rank": _rankings,
     "regression": _numbers,
 }
 """Functions that print answers other than hypotheses, by task."""
@@ -227,7 +317,7 @@ def _write_vectors(task: Any, texts: Iterable[str], options: argparse.Namespace)
     _vectors(task, options)  # raises for options of other tasks
     texts = list(texts)
     with progress(len(texts), "embedding") as done:
-        vectors = task.predict(texts, done)
+        vectors = task.predict(texts, done, options.prompt)
     with replaced_file(options.npy) as temporary, temporary.open("wb") as file:
         np.save(file, vectors)
     print(f"{options.npy}: {vectors.shape[0]:,} vectors of {vectors.shape[1]:,} numbers")

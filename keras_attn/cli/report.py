@@ -11,6 +11,7 @@ examples:
 import argparse
 from pathlib import Path
 
+from keras_attn.cli.terminal import quiet_start
 from keras_attn.files import replaced_file
 from keras_attn.validation import UserError
 
@@ -24,8 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Writes the page or the picture, and prints where it is."""
-    from keras_attn.training.reporting.pictures import draw_curves, save_picture
-    from keras_attn.training.reporting.report import read_rows, write_report
+    with quiet_start():
+        from keras_attn.training.reporting.pictures import draw_curves, save_picture
+        from keras_attn.training.reporting.report import read_rows, write_report
 
     if options.picture is None:
         print(write_report(options.run_folder))

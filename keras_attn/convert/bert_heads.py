@@ -1,30 +1,23 @@
 """Conversion of Hugging Face's heads of BERT: labels, numbers and masked language modeling."""
 
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from keras_attn.convert.json_files import named_in_errors
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.weight_map import WeightMap
-from keras_attn.models import Bert, MaskedLanguageModel, SequenceClassifier, TokenClassifier
+from keras_attn.models import MaskedLanguageModel
 from keras_attn.tasks import (
     ClassificationTask,
     MultiLabelClassificationTask,
     RegressionTask,
     Task,
-    TokenClassificationTask,
 )
-from keras_attn.tokenizers import Tokenizer
+from keras_attn.tasks.rank import ACTIVATIONS
 from keras_attn.validation import require, require_one_of
 
-CLASSIFIER_HEAD = "classifier."
 MASKED_HEAD = "cls.predictions."
-_BIAS = f"{MASKED_HEAD}bias"
 _EMBEDDING = "embeddings.word_embeddings.weight"
-# Names of second copies in older checkpoints.
-_AGAIN = {f"{MASKED_HEAD}decoder.weight": _EMBEDDING, f"{MASKED_HEAD}decoder.bias": _BIAS}
 # What heads of texts compute, by `problem_type`.
 _TASKS = {
     "single_label_classification": ClassificationTask,
@@ -33,76 +26,138 @@ _TASKS = {
 }
 
 
-def head_task(
-    path: Path,
-    config: dict[str, Any],
-    encoder: Bert,
-    tokenizer: Tokenizer,
-    max_length: int,
-    weights: WeightMap,
-    of_tokens: bool,
-) -> Task:
-    """Makes the task of a head for texts or tokens, and maps the head's weights.
+class MaskedHead(NamedTuple):
+    """Names of the modules of a head of masked language modeling.
 
-    Args:
-        path: File of the configuration, for error messages.
-        config: The configuration.
-        encoder: The model below the head, for texts with a pooler.
-        tokenizer: Tokenizer of the texts.
-        max_length: Most tokens of a text, start and end included.
-        weights: The weight map, to which the head's weights are added.
-        of_tokens: Whether tokens are classified.
-
-    Raises:
-        UserError: The head does something unknown, or there are fewer labels than it needs.
+    Attributes:
+        prefixes: Beginnings of all names.
+        transform: The dense layer.
+        norm: The normalization.
+        bias: The tensor with a number for each token.
+        decoder: The output projection, a copy of the embedding.
     """
-    dropout = config.get("classifier_dropout")
-    dropout = encoder.get_config()["dropout"] if dropout is None else dropout
-    with named_in_errors(path):
-        labels = _label_names(config)
-        if of_tokens:
-            model = TokenClassifier(encoder, len(labels), dropout)
-            task = TokenClassificationTask(model, tokenizer, labels, max_length)
-        else:
-            # As transformers, for which a single label is a number.
-            default = "single_label_classification" if len(labels) > 1 else "regression"
-            problem = config.get("problem_type") or default
-            require_one_of("problem_type", problem, _TASKS)
-            model = SequenceClassifier(encoder, len(labels), "pooler", dropout)
-            options = {"max_length": max_length, "with_start": True}
-            task = _TASKS[problem](model, tokenizer, labels, **options)
-    weights.copy_linear(model.get_layer("output"), CLASSIFIER_HEAD.removesuffix("."))
-    return task
+
+    prefixes: tuple[str, ...]
+    transform: str
+    norm: str
+    bias: str
+    decoder: str
+
+    @classmethod
+    def below(cls, prefix: str, transform: str = "dense", norm: str = "layer_norm") -> "MaskedHead":
+        """The modules of one with a bias and a decoder of that name.
+
+        Args:
+            prefix: Beginning of all names.
+            transform: The dense layer, behind the prefix.
+            norm: The normalization, behind the prefix.
+        """
+        names = (prefix + transform, prefix + norm, f"{prefix}bias", f"{prefix}decoder")
+        return cls((prefix,), *names)
+
+
+BERT_HEAD = MaskedHead.below(MASKED_HEAD, "transform.dense", "transform.LayerNorm")
+"""The names of BERT."""
 
 
 def map_masked_head(
     weights: WeightMap,
     model: MaskedLanguageModel,
-    tensors: SafetensorsFolder,
-    rename: Callable[[str], str],
+    tensors: SafetensorsFolder | None = None,
+    rename: Callable[[str], str] = lambda name: name,
+    names: MaskedHead = BERT_HEAD,
+    rows: Sequence[int] | None = None,
+    embedding: str = _EMBEDDING,
 ) -> None:
     """Maps the weights of a head of masked language modeling.
 
     Args:
         weights: The weight map; the caller maps the weights of the encoder.
         model: The model.
-        tensors: The checkpoint.
+        tensors: The checkpoint, if one is read, whose copies of tensors are compared.
         rename: Converts a tensor's name to its name in the map.
+        names: Names of its modules.
+        rows: The checkpoint's id of each of our tokens; the same by default.
+        embedding: The tensor of embedded tokens.
 
     Raises:
         UserError: The output projection is not a copy of the embedding, or the biases differ.
     """
-    weights.copy_linear(model.transform, f"{MASKED_HEAD}transform.dense")
-    weights.copy_norm(model.norm, f"{MASKED_HEAD}transform.LayerNorm")
-    weights.copy(model.bias.bias, _BIAS)
+    bias, decoder = names.bias, names.decoder
+    rows = range(model.bias.bias.shape[0]) if rows is None else rows
+    weights.copy_linear(model.transform, names.transform)
+    weights.copy_norm(model.norm, names.norm)
+    weights.copy_rows(model.bias.bias, bias, rows)
+    if tensors is None:
+        return
     original = {rename(name): name for name in tensors.shapes}
-    for again, first in _AGAIN.items():
+    # Second copies in older checkpoints.
+    for again, first in {f"{decoder}.weight": embedding, f"{decoder}.bias": bias}.items():
+        if again == first:
+            continue
         weights.ignore(re.escape(again))
         if again in original and first in original:
             tensors.require_same(original[again], original[first])
 
 
-def _label_names(config: dict[str, Any]) -> list[str]:
+def kind_of_texts(config: dict[str, Any], labels: Sequence[str]) -> type[Task]:
+    """The task of a classifier of texts, by its `problem_type`.
+
+    Args:
+        config: The configuration.
+        labels: The labels.
+
+    Raises:
+        UserError: The `problem_type` is unknown.
+    """
+    problem = config.get("problem_type") or "single_label_classification"
+    require_one_of("problem_type", problem, _TASKS)
+    return _TASKS[problem]
+
+
+def is_reranker(config: dict[str, Any], labels: Sequence[str]) -> bool:
+    """Whether a classifier of texts scores pairs: it has one output, and no `problem_type`.
+
+    Args:
+        config: The configuration.
+        labels: The labels.
+    """
+    return len(labels) == 1 and (
+        config.get("problem_type") is None or _activation_of(config) is not None
+    )
+
+
+def score_activation(config: dict[str, Any]) -> str:
+    """The activation of a reranker, as sentence-transformers saves it; a sigmoid by default.
+
+    Args:
+        config: The configuration.
+
+    Raises:
+        UserError: It is neither a sigmoid nor the identity.
+    """
+    name = str(_activation_of(config) or "Sigmoid").rpartition(".")[2].lower()
+    require_one_of("activation_fn", name, ACTIVATIONS)
+    return name
+
+
+def written_activation_of_scores(name: str) -> dict[str, Any]:
+    """Keys of the configuration of a reranker: the inverse of `score_activation`.
+
+    Args:
+        name: The activation.
+    """
+    modules = {"sigmoid": "activation.Sigmoid", "identity": "linear.Identity"}
+    return {"sentence_transformers": {"activation_fn": f"torch.nn.modules.{modules[name]}"}}
+
+
+def _activation_of(config: dict[str, Any]) -> Any:
+    of_now = config.get("sentence_transformers")
+    of_now = of_now.get("activation_fn") if isinstance(of_now, dict) else None
+    return of_now or config.get("sbert_ce_default_activation_function")
+
+
+def label_names(config: dict[str, Any]) -> list[str]:
     """Reads the labels in the order of their numbers; by default those of transformers.
 
     Args:

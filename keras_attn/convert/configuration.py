@@ -21,12 +21,19 @@ from keras_attn.validation import require
 CONFIG = "config.json"
 
 ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
+    **dict.fromkeys(("gelu", "gelu_python"), "gelu"),
+    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_accurate"), "gelu_tanh"),
+    **dict.fromkeys(("gelu_pytorch_tanh", "gelu_python_tanh"), "gelu_tanh"),
+    **dict.fromkeys(("silu", "swish"), "silu"),
+    "gelu_10": "clipped_gelu",
+    "hardswish": "hard_silu",
+    "linear": "linear",
+    "mish": "mish",
+    "quick_gelu": "quick_gelu",
     "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
+    "relu2": "squared_relu",
+    "relu6": "relu6",
+    "sigmoid": "sigmoid",
     "tanh": "tanh",
 }
 """Our names of activations by those of transformers."""
@@ -119,6 +126,20 @@ def make_model(
         UserError: No tensor has as many rows as there are tokens, there are more layers than
             tensors, or the model is larger than the checkpoint or otherwise impossible.
     """
+    require_sizes_of(arguments, path, used, tensors, padding)
+    with named_in_errors(path, {name: key for key, (name, _) in used.items()}):
+        check_sizes(arguments, lambda: kind(**arguments), 2 * tensors.parameters)
+        return kind(**arguments, **more)
+
+
+def require_sizes_of(
+    arguments: Mapping[str, Any],
+    path: Path,
+    used: Mapping[str, tuple[str, Any]],
+    tensors: SafetensorsFolder,
+    padding: int = 1,
+) -> None:
+    """Raises unless there are tensors for all layers and tokens; see `make_model`."""
     rows = {shape[0] for shape in tensors.shapes.values() if shape}
     most = len(tensors.shapes)
     for key, (name, _) in used.items():
@@ -133,9 +154,6 @@ def make_model(
             f"{path}: `{key}` must be the number of rows of a tensor.",
             **{key: size - padding},
         )
-    with named_in_errors(path, {name: key for key, (name, _) in used.items()}):
-        check_sizes(arguments, lambda: kind(**arguments), 2 * tensors.parameters)
-        return kind(**arguments, **more)
 
 
 def rows_without_token(path: Path, tokens: int, rows: int) -> tuple[str, ...]:

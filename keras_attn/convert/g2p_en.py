@@ -142,6 +142,6 @@ class _NpzFile:
             require(bool(np.isfinite(array).all()), f"{path}: {name} must be finite.")
         self.shapes = {name: array.shape for name, array in self._arrays.items()}
 
-    def read(self, name: str) -> np.ndarray:
-        """Returns an array as float32."""
-        return self._arrays[name].astype(np.float32)
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Returns an array, or some of its rows, as float32."""
+        return self._arrays[name][start:stop].astype(np.float32)

@@ -133,3 +133,46 @@ def notes_on(path: Path, options: dict[str, Any], decoding: DecodingSettings) ->
     if longest_target(options, 0) * decoding.beams > GENERATED_TOKENS.value:
         notes.append(f"{path}: at most {decoding.max_length:,} tokens are generated per text.")
     return tuple(notes)
+
+
+def written_generation(decoding: DecodingSettings) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Writes decoding settings but for their lengths: the inverse of `decoding_of`.
+
+    Args:
+        decoding: The settings.
+
+    Returns:
+        The options, and notes on the settings that transformers does not have.
+    """
+    defaults = DecodingSettings()
+    draws = decoding.repetition_penalty != 1
+    options = {
+        "do_sample": draws,
+        "num_beams": decoding.beams,
+        "min_length": decoding.min_length,
+        "no_repeat_ngram_size": decoding.no_repeat_ngram,
+        "repetition_penalty": decoding.repetition_penalty,
+    }
+    of_samples = {name: getattr(decoding, name) for name in ("temperature", "top_k", "top_p")}
+    options |= {
+        name: value
+        for name, value in of_samples.items()
+        if draws or value != getattr(defaults, name)
+    }
+    if decoding.beams > 1:
+        stopping = {ours: theirs for theirs, ours in _STOPPING.items()}
+        options["length_penalty"] = decoding.length_penalty
+        options["early_stopping"] = stopping[decoding.stopping]
+    lost = {
+        name: getattr(decoding, name)
+        for name in ("coverage_penalty", "banned_words")
+        if getattr(decoding, name) != getattr(defaults, name)
+    }
+    form = decoding.length_penalty_form
+    if decoding.beams > 1 and decoding.length_penalty and form != "length":
+        lost["length_penalty_form"] = form
+    notes = [
+        f"`generate` of transformers has no counterpart of {name}={value!r}."
+        for name, value in lost.items()
+    ]
+    return options, tuple(notes)

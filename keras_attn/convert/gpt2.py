@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from keras_attn.convert.byte_level_bpe import read_byte_level_bpe
 from keras_attn.convert.configuration import (
     CONFIG,
     make_model,
@@ -12,10 +11,24 @@ from keras_attn.convert.configuration import (
     rows_without_token,
 )
 from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.generation_file import decoding_of, notes_on, read_generation
+from keras_attn.convert.generation_file import (
+    GENERATION,
+    decoding_of,
+    notes_on,
+    read_generation,
+    written_generation,
+)
 from keras_attn.convert.json_files import require_values
+from keras_attn.convert.outgoing import Outgoing
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
+from keras_attn.convert.tokenizer_file import PADDING, ReadTokenizer, read_tokenizer
 from keras_attn.convert.weight_map import WeightMap
+from keras_attn.convert.written_config import (
+    require_counterparts,
+    written_activation,
+    written_arguments,
+)
+from keras_attn.convert.written_tokenizers import gpt2_tokenizer_files
 from keras_attn.models import GPT2
 from keras_attn.tasks import CausalLMTask, DecodingSettings
 from keras_attn.validation import require
@@ -40,6 +53,8 @@ _ONLY = {
     "tie_word_embeddings": True,
 }
 _OTHERS = ("activation_function", "embd_pdrop")
+_PREFIX = "transformer."
+_ARCHITECTURE = "GPT2LMHeadModel"
 _GENERATION = {"bad_words_ids": None, "min_length": 0, "renormalize_logits": False}
 
 
@@ -59,7 +74,9 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
         UserError: The folder lacks something, or uses something that is not supported.
     """
     arguments = gpt2_arguments(folder / CONFIG, config)
-    tokenizer, add_start = read_byte_level_bpe(folder)
+    read = read_tokenizer(folder)
+    tokenizer = read.tokenizer
+    _check_tokenizer(folder, read)
     rows = arguments["vocabulary_size"] - 1
     notes = rows_without_token(folder, tokenizer.vocabulary_size - 1, rows)
     for role, ours in (("bos", tokenizer.start_id), ("eos", tokenizer.end_id)):
@@ -74,9 +91,24 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
     decoding = _decoding(path, options, arguments["max_length"], tokenizer.end_id - 1)
     tensors = SafetensorsFolder(folder)
     backbone = make_model(GPT2, arguments, folder / CONFIG, _USED, tensors)
-    fill_gpt2(backbone, tensors)
-    task = CausalLMTask(backbone, tokenizer, decoding, add_start)
-    return Conversion(task, notes + notes_on(path, options, decoding))
+    gpt2_weights(backbone).fill(backbone, tensors, _known_name)
+    task = CausalLMTask(backbone, tokenizer, decoding, read.with_start)
+    return Conversion(task, (*read.notes, *notes, *notes_on(path, options, decoding)))
+
+
+def _check_tokenizer(folder: Path, read: ReadTokenizer) -> None:
+    """Raises unless ids are one greater here, and texts have at most a start."""
+    padding = read.tokenizer.vocabulary[0]
+    require(
+        padding == PADDING,
+        f"{folder}: padding that differs from start and end is not supported.",
+        padding=padding,
+    )
+    require(
+        read.ends_between == 0,
+        f"{folder}: `post_processor` must add at most a start token.",
+        end=read.tokenizer.vocabulary[read.tokenizer.end_id],
+    )
 
 
 def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
@@ -96,15 +128,11 @@ def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def fill_gpt2(model: GPT2, tensors: SafetensorsFolder) -> None:
-    """Copies a checkpoint's weights into a model of the same sizes and one more token.
+def gpt2_weights(model: GPT2) -> WeightMap:
+    """Maps the weights of a model to the tensors of a checkpoint with one token less.
 
     Args:
         model: The model.
-        tensors: The checkpoint.
-
-    Raises:
-        UserError: A tensor is missing, unused or of another shape.
     """
     weights = WeightMap()
     weights.copy_embedding(model.embedding.embeddings, "wte.weight")
@@ -120,7 +148,50 @@ def fill_gpt2(model: GPT2, tensors: SafetensorsFolder) -> None:
     weights.copy_norm(model.norm, "ln_f")
     weights.ignore(r"h\.\d+\.attn\.(masked_)?bias")  # the causal mask
     weights.ignore(r"lm_head\.weight")  # the embedding once more
-    weights.fill(model, tensors, lambda name: name.removeprefix("transformer."))
+    return weights
+
+
+def outgoing_gpt2(task: CausalLMTask) -> Outgoing:
+    """Describes the folder of a task: the inverse of `convert_gpt2`.
+
+    Args:
+        task: The task, with a `GPT2`.
+
+    Raises:
+        UserError: The task has something without a counterpart.
+    """
+    model, tokenizer, decoding = task.backbone, task.tokenizer, task.decoding
+    config = written_arguments(model, _USED) | {
+        "architectures": [_ARCHITECTURE],
+        "model_type": "gpt2",
+        "activation_function": written_activation(model.get_config()["activation"]),
+        "embd_pdrop": model.get_config()["dropout"],
+        "bos_token_id": tokenizer.start_id - 1,
+        "eos_token_id": tokenizer.end_id - 1,
+        "dtype": "float32",
+    }
+    require_counterparts(model, gpt2_arguments(Path(CONFIG), config), _ARCHITECTURE)
+    options, notes = written_generation(decoding)
+    lengths = {
+        "max_length": decoding.max_source_length + decoding.max_length - 1,
+        "max_new_tokens": decoding.max_length,
+    }
+    ids = {key: config[key] for key in ("bos_token_id", "eos_token_id")}
+    return Outgoing(
+        model=model,
+        weights=gpt2_weights(model),
+        rename=lambda name: _PREFIX + name,
+        files={
+            CONFIG: config,
+            GENERATION: options | lengths | ids,
+            **gpt2_tokenizer_files(tokenizer, task.add_start, _ARCHITECTURE),
+        },
+        notes=notes,
+    )
+
+
+def _known_name(name: str) -> str:
+    return name.removeprefix(_PREFIX)
 
 
 def _decoding(path: Path, options: dict[str, Any], positions: int, end: int) -> DecodingSettings:

@@ -1,28 +1,59 @@
 """Conversion of Hugging Face folders by the model type in their `config.json`."""
 
+import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import keras
 import tensorflow as tf
 
-from keras_attn.convert.bert import convert_bert
+from keras_attn.checkpoints import check_checkpoint, require_model_type
+from keras_attn.convert.bert import (
+    ALBERT,
+    BERT,
+    CAMEMBERT,
+    DISTILBERT,
+    ELECTRA,
+    MPNET,
+    ROBERTA,
+    XLM_ROBERTA,
+)
+from keras_attn.convert.big_bird import BIG_BIRD
 from keras_attn.convert.configuration import CONFIG
 from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.deberta import DEBERTA
+from keras_attn.convert.encoder_models import convert_encoder
+from keras_attn.convert.encoder_tasks import convert_text_encoder
 from keras_attn.convert.gpt2 import convert_gpt2
-from keras_attn.convert.json_files import named_in_errors
+from keras_attn.convert.longformer import LONGFORMER
 from keras_attn.convert.marian import convert_marian
+from keras_attn.convert.modernbert import MODERNBERT
+from keras_attn.convert.nystromformer import NYSTROMFORMER
 from keras_attn.convert.sentence_transformers import transformer_folder
 from keras_attn.convert.t5 import convert_t5
+from keras_attn.convert.vit import convert_vit
 from keras_attn.documents import read_json_object
 from keras_attn.tasks import Task
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import UserError
+
+ENCODERS = {
+    family.model_type: family
+    for family in (
+        *(ALBERT, BERT, BIG_BIRD, CAMEMBERT, DEBERTA, DISTILBERT, ELECTRA, LONGFORMER),
+        *(MODERNBERT, MPNET, NYSTROMFORMER, ROBERTA, XLM_ROBERTA),
+    )
+}
+"""Text encoders by `model_type`, which are converted without their tokenizers too."""
 
 CONVERTERS: dict[str, Callable[[Path, dict], Conversion]] = {
-    "bert": convert_bert,
+    **{name: partial(convert_text_encoder, family) for name, family in ENCODERS.items()},
     "gpt2": convert_gpt2,
     "marian": convert_marian,
     "t5": convert_t5,
+    **dict.fromkeys(("deit", "vit"), convert_vit),
 }
 """Converters by `model_type`; each takes the folder and the content of its `config.json`."""
 
@@ -52,20 +83,19 @@ def convert_huggingface(folder: str | Path) -> Conversion:
         Not used: the head of masked language modeling (cls.predictions.*).
     """
     folder = Path(folder)
-    if not folder.exists():
-        raise UserError(f"{folder} does not exist.")
-    require(
-        folder.is_dir(),
-        "A checkpoint must be a folder with config.json, or g2p_en's .npz file.",
-        file=str(folder),
-    )
-    model_folder = transformer_folder(folder)
-    path = model_folder / CONFIG
+    path = check_checkpoint(folder)
+    transformer_folder(folder)
     config = read_json_object(path)
-    with named_in_errors(path):
-        require_one_of("model_type", config.get("model_type"), CONVERTERS)
+    kind = config.get("model_type")
+    with _damage_named(folder, path):
+        return CONVERTERS[kind](folder, config)
+
+
+@contextlib.contextmanager
+def _damage_named(folder: Path, path: Path) -> Iterator[None]:
+    """Raises `UserError` with the name of the folder for what a damaged checkpoint leads to."""
     try:
-        return CONVERTERS[config["model_type"]](folder, config)
+        yield
     except UserError:
         raise
     except (TypeError, ValueError, KeyError, AttributeError) as error:
@@ -84,7 +114,8 @@ def from_huggingface(folder: str | Path) -> Task:
     Returns:
         The task: for BERT, depending on the architecture, a `MaskedLMTask`, a
         `ClassificationTask`, a `TokenClassificationTask` or (also for sentence-transformers) an
-        `EmbeddingTask`; a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for T5 and Marian.
+        `EmbeddingTask`; for Longformer a `ClassificationTask` or an `EmbeddingTask`; a
+        `CausalLMTask` for GPT-2, a `Seq2SeqTask` for T5 and Marian.
 
     Raises:
         UserError: See `convert_huggingface`.
@@ -99,3 +130,49 @@ def from_huggingface(folder: str | Path) -> Task:
     for note in conversion.notes:
         warnings.warn(note, stacklevel=2)
     return conversion.task
+
+
+def model_from_huggingface(
+    folder: str | Path, padding_id: int | None = None, **options: Any
+) -> keras.Model:
+    """Converts a Longformer, BigBird or Nyströmformer without its tokenizer.
+
+    Padding is 0 here. Ids below the checkpoint's id of padding are one greater here, and the others
+    are the same.
+
+    Args:
+        folder: The folder, with `config.json` and the weights. Pickles are not read.
+        padding_id: The checkpoint's id of padding. By default that of the folder's tokenizer,
+            or without its files that of `config.json`, which may differ.
+        **options: For Longformer `global_length`, the number of first tokens that are global, 1 by
+            default. transformers has one in classifiers of texts, and none elsewhere unless it
+            is called with a `global_attention_mask`.
+
+    Returns:
+        By the architecture a `MaskedLanguageModel`, a `SequenceClassifier`, a `TokenClassifier`
+        or, for other architectures, the encoder: a `Bert` with attention of that family. Unused
+        parts are reported as warnings.
+
+    Raises:
+        UserError: A file is missing or damaged, or uses something that is not supported; one
+            line that names the file.
+
+    Examples:
+        >>> model = model_from_huggingface("big_bird")  # a folder of `save_pretrained`
+        >>> ids, mask = np.array([[7, 5, 9], [3, 8, 0]]), np.array([[1, 1, 1], [1, 1, 0]])
+        >>> padding_id = 0  # of the checkpoint
+        >>> logits = model({"token_ids": np.where(mask, ids + (ids < padding_id), 0)})
+        >>> logits.shape
+        (2, 3, 29)
+    """
+    folder = Path(folder)
+    path = folder / CONFIG
+    config = read_json_object(path)
+    require_model_type(path, config.get("model_type"), ENCODERS)
+    family = ENCODERS[config["model_type"]]
+    with _damage_named(folder, path):
+        kind = family.head(config)
+        converted = convert_encoder(family, folder, config, kind, padding_id, **options)
+    for note in converted.notes:
+        warnings.warn(note, stacklevel=2)
+    return converted.model

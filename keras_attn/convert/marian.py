@@ -13,19 +13,29 @@ from keras_attn.convert.configuration import (
 )
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.generation_file import (
+    GENERATION,
     decoding_of,
     longest_target,
     notes_on,
     read_generation,
+    written_generation,
 )
 from keras_attn.convert.json_files import read_optional_object, require_values
 from keras_attn.convert.marian_vocabulary import (
     TOKENIZER_CONFIG,
     MarianVocabulary,
+    marian_tokenizer_files,
     read_marian_vocabularies,
+    written_marian_rows,
 )
-from keras_attn.convert.marian_weights import fill_marian, never_predict
+from keras_attn.convert.marian_weights import fill_marian, marian_weights, never_predict
+from keras_attn.convert.outgoing import Outgoing
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
+from keras_attn.convert.written_config import (
+    require_counterparts,
+    written_activation,
+    written_arguments,
+)
 from keras_attn.models import Marian
 from keras_attn.tasks import Seq2SeqTask
 from keras_attn.validation import require
@@ -64,6 +74,7 @@ _ONLY = {
     "static_position_embeddings": True,
 }
 _OTHERS = ("activation_function", "max_position_embeddings")
+_ARCHITECTURE = "MarianMTModel"
 _IDS = {"decoder_start_token_id": 58_100, "eos_token_id": 0}
 
 
@@ -180,3 +191,55 @@ def _left_out(path: Path) -> Iterator[str]:
     key = "clean_up_tokenization_spaces"
     if read_optional_object(path).get(key):
         yield f"{path}: `{key}` is not used: texts have the spaces of their pieces."
+
+
+def outgoing_marian(task: Seq2SeqTask) -> Outgoing:
+    """Describes the folder of a task: the inverse of `convert_marian`.
+
+    Args:
+        task: The task, with a `Marian`.
+
+    Raises:
+        UserError: The task has something without a counterpart.
+    """
+    model, decoding = task.backbone, task.decoding
+    sizes = model.get_config()
+    source, target = (
+        written_marian_rows(tokenizer, sizes[name] or sizes["vocabulary_size"], _ARCHITECTURE)
+        for tokenizer, name in (
+            (task.source_tokenizer, "vocabulary_size"),
+            (task.target_tokenizer, "target_vocabulary_size"),
+        )
+    )
+    is_shared = sizes["target_vocabulary_size"] is None
+    start, end = (target[one] for one in (1, task.target_tokenizer.end_id))
+    config = written_arguments(model, _USED) | {
+        "architectures": [_ARCHITECTURE],
+        "model_type": "marian",
+        "activation_function": written_activation(sizes["activation"]),
+        "max_position_embeddings": max(decoding.max_source_length, decoding.max_length),
+        "scale_embedding": sizes["scale_embedding"],
+        "share_encoder_decoder_embeddings": is_shared,
+        "tie_word_embeddings": sizes["tie_output"],
+        "pad_token_id": start,
+        "decoder_start_token_id": start,
+        "eos_token_id": end,
+        "is_encoder_decoder": True,
+        "dtype": "float32",
+    }
+    require_counterparts(model, marian_arguments(Path(CONFIG), config), _ARCHITECTURE)
+    options, notes = written_generation(decoding)
+    ids = {key: config[key] for key in (*_IDS, "pad_token_id")} | {"bad_words_ids": [[start]]}
+    if decoding.forced_end_is_free:
+        ids["forced_eos_token_id"] = end
+    return Outgoing(
+        model=model,
+        weights=marian_weights(model, source, target),
+        rename=lambda name: name,
+        files={
+            CONFIG: config,
+            GENERATION: options | {"max_length": decoding.max_length + 1} | ids,
+            **marian_tokenizer_files(task.source_tokenizer, task.target_tokenizer, is_shared),
+        },
+        notes=notes,
+    )

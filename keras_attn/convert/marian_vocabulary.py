@@ -11,8 +11,10 @@ from keras_attn.convert.json_files import (
     require_values,
 )
 from keras_attn.convert.sentencepiece_file import read_sentencepiece
+from keras_attn.convert.written_config import without_counterpart
 from keras_attn.reading import read_bytes, read_text
-from keras_attn.tokenizers import MarianTokenizer
+from keras_attn.tokenizers import MarianTokenizer, Tokenizer
+from keras_attn.tokenizers.sentencepiece import MODEL_FILE
 from keras_attn.tokenizers.vocabulary_files import bpe_vocabulary
 from keras_attn.validation import require
 
@@ -124,3 +126,55 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
 def _check_added(path: Path, tokens: Any) -> None:
     others = [token for token in tokens if token not in _SPECIAL.values()]
     require(not others, f"{path}: added tokens are not supported.", tokens=others[:3])
+
+
+def written_marian_rows(tokenizer: Tokenizer, size: int, architecture: str) -> tuple[int, ...]:
+    """The checkpoint's id of each of our rows, as `MarianVocabulary.rows_of` returns them.
+
+    The end has the first id and padding, our start, the last one of the vocabulary.
+
+    Args:
+        tokenizer: The tokenizer.
+        size: Number of our rows, which may be more than the tokens.
+        architecture: Name of the class in transformers, for error messages.
+
+    Raises:
+        UserError: The tokenizer is of another kind.
+    """
+    if not isinstance(tokenizer, MarianTokenizer):
+        raise without_counterpart(architecture, tokenizer=type(tokenizer).__name__)
+    tokens = tokenizer.vocabulary_size
+    return (-1, tokens - 2, *range(tokens - 2), *range(tokens - 1, size - 1))
+
+
+def marian_tokenizer_files(
+    source: MarianTokenizer, target: MarianTokenizer, is_shared: bool
+) -> dict[str, Any]:
+    """The files of two tokenizers: the inverse of `read_marian_vocabularies`.
+
+    Args:
+        source: That of the source.
+        target: That of the target.
+        is_shared: Whether both have one vocabulary.
+    """
+    special = {**_SPECIAL}
+    files: dict[str, Any] = {
+        "source.spm": source.assets()[MODEL_FILE],
+        "target.spm": target.assets()[MODEL_FILE],
+        "vocab.json": _ids(source),
+        TOKENIZER_CONFIG: {
+            "tokenizer_class": "MarianTokenizer",
+            "separate_vocabs": not is_shared,
+            "model_max_length": 512,
+            "clean_up_tokenization_spaces": False,
+            **special,
+        },
+        "special_tokens_map.json": special,
+    }
+    return files if is_shared else files | {"target_vocab.json": _ids(target)}
+
+
+def _ids(tokenizer: MarianTokenizer) -> dict[str, int]:
+    rows = written_marian_rows(tokenizer, tokenizer.vocabulary_size, "")
+    tokens = dict(zip(rows[1:], ["<pad>", *tokenizer.vocabulary[2:]], strict=True))
+    return {tokens[number]: number for number in sorted(tokens)}

@@ -1,7 +1,7 @@
 """Map of Marian's weights to the tensors of a checkpoint."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import keras
 import numpy as np
@@ -41,33 +41,43 @@ def fill_marian(
         UserError: A tensor is missing, unused or of another shape, two copies of an
             embedding differ, or positions are not sinusoids.
     """
-    weights = WeightMap()
     found = {_full_name(name): name for name in tensors.shapes}
-
-    def embedding(weight: keras.Variable, rows: Sequence[int], *names: str) -> None:
-        """One of several equal tensors; some of them may be missing."""
-        first, *others = [name for name in names if name in found] or names[:1]
-        weights.copy_rows(weight, first, rows)
-        for name in others:
+    weights = marian_weights(model, source_rows, target_rows, found)
+    for name, first in _copies(model, found).items():
+        weights.ignore(re.escape(name))
+        tensors.require_same(found[name], found[first])
+    for name in _POSITIONS:
+        if name in found:
+            _check_sinusoids(tensors, found[name], model.hidden_dim)
             weights.ignore(re.escape(name))
-            tensors.require_same(found[name], found[first])
+    weights.fill(model, tensors, _full_name)
 
-    is_shared = model.source_embedding is model.target_embedding
-    output = () if model.output_embedding else (_OUTPUT,)
-    if is_shared:
-        names = (_SHARED, _SOURCE, _TARGET, *output)
-        embedding(model.target_embedding.embeddings, target_rows, *names)
-    else:
-        embedding(model.source_embedding.embeddings, source_rows, _SOURCE)
-        embedding(model.target_embedding.embeddings, target_rows, _TARGET, *output)
-    if model.output_embedding:
-        embedding(model.output_embedding.embeddings, target_rows, _OUTPUT)
+
+def marian_weights(
+    model: Marian,
+    source_rows: Sequence[int],
+    target_rows: Sequence[int],
+    found: Collection[str] | None = None,
+) -> WeightMap:
+    """Maps the weights of a model to the tensors of a checkpoint.
+
+    Args:
+        model: The model.
+        source_rows: The checkpoint's id of each of our source tokens, -1 for padding.
+        target_rows: Those of the target tokens.
+        found: The tensors of a checkpoint that may lack some; by default it lacks none.
+    """
+    weights = WeightMap()
+    rows = {"source": source_rows, "target": target_rows, "output": target_rows}
+    for side, names in _embeddings(model).items():
+        first = next((name for name in names if found is None or name in found), names[0])
+        embedding = getattr(model, f"{side}_embedding").embeddings
+        weights.copy_rows(embedding, first, rows[side])
     bias = (model.output_embedding or model.target_embedding).output_bias
-    if _BIAS in found:
+    if found is None or _BIAS in found:
         weights.copy_rows(bias, _BIAS, target_rows, flat=True)
     else:
         weights.keep(bias)
-
     for side in ("encoder", "decoder"):
         for number, block in enumerate(getattr(model, f"{side}_blocks")):
             layer = f"model.{side}.layers.{number}"
@@ -75,11 +85,23 @@ def fill_marian(
                 _attention(weights, attention, f"{layer}.{name}")
                 weights.copy_norm(norm, f"{layer}.{name}_layer_norm")
             _feed_forward(weights, block, layer)
-    for name in _POSITIONS:
-        if name in found:
-            _check_sinusoids(tensors, found[name], model.hidden_dim)
-            weights.ignore(re.escape(name))
-    weights.fill(model, tensors, _full_name)
+    return weights
+
+
+def _embeddings(model: Marian) -> dict[str, tuple[str, ...]]:
+    """Names of each embedding's tensors, which are equal; some of them may be missing."""
+    output = () if model.output_embedding else (_OUTPUT,)
+    if model.source_embedding is model.target_embedding:
+        names = {"target": (_SHARED, _SOURCE, _TARGET, *output)}
+    else:
+        names = {"source": (_SOURCE,), "target": (_TARGET, *output)}
+    return names if output else names | {"output": (_OUTPUT,)}
+
+
+def _copies(model: Marian, found: Collection[str]) -> dict[str, str]:
+    """The tensors that are copies, each with the first of its kind."""
+    groups = [[name for name in names if name in found] for names in _embeddings(model).values()]
+    return {name: group[0] for group in groups for name in group[1:]}
 
 
 def never_predict(model: Marian, token_id: int) -> None:

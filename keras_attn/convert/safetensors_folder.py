@@ -3,17 +3,18 @@
 import math
 from pathlib import Path
 
-import ml_dtypes  # noqa: F401 - registers bfloat16 with NumPy
+import ml_dtypes
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from keras_attn.documents import read_json_object
+from keras_attn.documents import parse_json, read_json_object
 from keras_attn.validation import UserError, require, require_one_of
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-_FLOATING = ("F64", "F32", "F16", "BF16")
+_FLOATING = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
+_LENGTH = 8  # bytes of the length of the header
 
 
 class SafetensorsFolder:
@@ -33,7 +34,7 @@ class SafetensorsFolder:
     def __init__(self, folder: Path):
         self.path = folder
         self.shapes: dict[str, tuple[int, ...]] = {}
-        self._files = {}
+        self._places: dict[str, tuple[str, int]] = {}
         self._file_of: dict[str, Path] = {}
         index = None if (folder / WEIGHTS).is_file() else _index(folder)
         for name in [WEIGHTS] if index is None else sorted(set(index.values())):
@@ -44,23 +45,38 @@ class SafetensorsFolder:
     def __contains__(self, name: str) -> bool:
         return name in self.shapes
 
-    def read(self, name: str) -> np.ndarray:
-        """Reads a tensor as float32.
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Reads a tensor, or some of its rows, as float32.
+
+        Nothing is mapped into memory, where pages that were read would stay.
+
+        Args:
+            name: The tensor.
+            start: The first row.
+            stop: The row after the last one; by default all rows are read.
 
         Raises:
             UserError: The dtype is not floating point, a value is not finite, or the file is
                 damaged.
         """
-        path = self._file_of[name]
-        try:
-            dtype = self._files[path].get_slice(name).get_dtype()
-            require_one_of(f"dtype of {name} in {path}", dtype, _FLOATING)
-            tensor = self._files[path].get_tensor(name).astype(np.float32)
+        path, shape = self._file_of[name], self.shapes[name]
+        dtype, offset = self._places[name]
+        require_one_of(f"dtype of {name} in {path}", dtype, _FLOATING)
+        kind = np.dtype(_FLOATING[dtype])
+        if shape:
+            stop = shape[0] if stop is None else stop
+            offset += start * math.prod(shape[1:]) * kind.itemsize
+            shape = (stop - start, *shape[1:])
+        count = math.prod(shape)
+        with path.open("rb") as file:
+            file.seek(offset)
+            tensor = np.fromfile(file, kind, count)
+        require(len(tensor) == count, f"{path} is damaged: {name} is cut off.")
+        tensor = tensor.astype(np.float32, copy=False).reshape(shape)
+        if not np.isfinite(tensor.sum(dtype=np.float64)):  # without a mask of its size
             wrong = int(np.sum(~np.isfinite(tensor)))
             require(wrong == 0, f"{path}: {name} must be finite.", not_finite=wrong)
-            return tensor
-        except SafetensorError as error:
-            raise UserError(f"{path} is damaged or not a safetensors file: {error}.") from error
+        return tensor
 
     def require_same(self, name: str, first: str) -> None:
         """Raises unless a tensor is a copy of another one.
@@ -78,16 +94,30 @@ class SafetensorsFolder:
 
     def _open(self, path: Path) -> None:
         try:
-            self._files[path] = file = safe_open(path, "np")
-            for name in file.keys():  # noqa: SIM118 - it is not a dict
+            with safe_open(path, "np"):  # which checks that the header describes the file
+                pass
+            for name, (dtype, shape, offset) in _header(path).items():
                 earlier = self._file_of.get(name)
                 require(earlier is None, f"{path}: {name!r} is also in {earlier}.")
                 self._file_of[name] = path
-                self.shapes[name] = tuple(file.get_slice(name).get_shape())
+                self.shapes[name] = shape
+                self._places[name] = dtype, offset
         except FileNotFoundError:
             raise UserError(f"{path}: no such file, although {INDEX} lists it.") from None
         except (SafetensorError, OSError) as error:
             raise UserError(f"{path} is damaged or not a safetensors file: {error}.") from error
+
+
+def _header(path: Path) -> dict[str, tuple[str, tuple[int, ...], int]]:
+    """The dtype, the shape and the first byte of each tensor, by name."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(_LENGTH), "little")
+        content = parse_json(file.read(length).decode(), str(path))
+    content.pop("__metadata__", None)
+    return {
+        name: (one["dtype"], tuple(one["shape"]), _LENGTH + length + one["data_offsets"][0])
+        for name, one in content.items()
+    }
 
 
 def _index(folder: Path) -> dict[str, str]:

@@ -9,15 +9,25 @@ import keras
 from keras_attn.convert.configuration import CONFIG, make_model, read_arguments, rows_without_token
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.generation_file import (
+    GENERATION,
     decoding_of,
     longest_target,
     notes_on,
     read_generation,
+    written_generation,
 )
 from keras_attn.convert.json_files import require_choice, require_values
+from keras_attn.convert.outgoing import Outgoing
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.sentencepiece_file import read_t5_tokenizer
 from keras_attn.convert.weight_map import WeightMap, attention_parts
+from keras_attn.convert.written_config import (
+    require_counterparts,
+    without_counterpart,
+    written_arguments,
+    written_as,
+)
+from keras_attn.convert.written_tokenizers import t5_tokenizer_files
 from keras_attn.models import T5
 from keras_attn.tasks import Seq2SeqTask
 from keras_attn.validation import require
@@ -60,7 +70,9 @@ _OTHERS = (
     "tie_word_embeddings",
 )
 _EMBEDDING = "shared.weight"
+_ARCHITECTURE = "T5ForConditionalGeneration"
 _OUTPUT = "lm_head.weight"
+_COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 _ATTENTIONS = ("SelfAttention", "EncDecAttention")
 _GENERATION = {
     "bad_words_ids": None,
@@ -97,7 +109,13 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
     notes = rows_without_token(folder, tokenizer.vocabulary_size - 1, rows)
     tensors = SafetensorsFolder(folder)
     backbone = make_model(T5, arguments, folder / CONFIG, _USED, tensors)
-    fill_t5(backbone, tensors)
+    has_output = backbone.output_embedding is not None
+    weights = t5_weights(backbone, _OUTPUT if _OUTPUT in tensors.shapes else _EMBEDDING)
+    for name in (*_COPIES, *(() if has_output else (_OUTPUT,))):
+        weights.ignore(re.escape(name))
+        if name in tensors.shapes and _EMBEDDING in tensors.shapes:
+            tensors.require_same(name, _EMBEDDING)
+    weights.fill(backbone, tensors)
     task = Seq2SeqTask(backbone, tokenizer, tokenizer, decoding)
     return Conversion(task, notes + notes_on(path, options, decoding))
 
@@ -127,34 +145,22 @@ def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def fill_t5(model: T5, tensors: SafetensorsFolder) -> None:
-    """Copies a checkpoint's weights into a model of the same sizes and one more token.
+def t5_weights(model: T5, output: str = _OUTPUT) -> WeightMap:
+    """Maps the weights of a model to the tensors of a checkpoint with one token less.
 
     In this package, embeddings are multiplied by the square root of their size, and scores are
     divided by that of the heads' size; in T5 they are not.
 
     Args:
         model: The model.
-        tensors: The checkpoint.
-
-    Raises:
-        UserError: A tensor is missing, unused or of another shape, or two copies of the
-            embedding differ.
+        output: Name of the output embedding, where it is not tied.
     """
     config = model.get_config()
     weights = WeightMap()
     shrink = config["hidden_dim"] ** -0.5
     weights.copy_embedding(model.source_embedding.embeddings, _EMBEDDING, shrink)
-    copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"]
-    if model.output_embedding is None:
-        copies.append(_OUTPUT)
-    else:
-        name = _OUTPUT if _OUTPUT in tensors.shapes else _EMBEDDING
-        weights.copy_embedding(model.output_embedding.embeddings, name)
-    for name in copies:
-        weights.ignore(re.escape(name))
-        if name in tensors.shapes and _EMBEDDING in tensors.shapes:
-            tensors.require_same(name, _EMBEDDING)
+    if model.output_embedding is not None:
+        weights.copy_embedding(model.output_embedding.embeddings, output)
 
     def attention(layer: keras.layers.Layer, name: str) -> None:
         enlarge = {"query": config["key_dim"] ** 0.5}
@@ -190,4 +196,49 @@ def fill_t5(model: T5, tensors: SafetensorsFolder) -> None:
         weights.copy(norm.scale, f"{side}.final_layer_norm.weight")
     # Old checkpoints contain an unused table of distances.
     weights.ignore(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight")
-    weights.fill(model, tensors)
+    return weights
+
+
+def outgoing_t5(task: Seq2SeqTask) -> Outgoing:
+    """Describes the folder of a task: the inverse of `convert_t5`.
+
+    Args:
+        task: The task, with a `T5`.
+
+    Raises:
+        UserError: The task has something without a counterpart.
+    """
+    model, tokenizer, decoding = task.backbone, task.source_tokenizer, task.decoding
+    sizes = model.get_config()
+    if task.target_tokenizer.digest != tokenizer.digest:
+        raise without_counterpart(_ARCHITECTURE, target_tokenizer="another than of the source")
+    parts = sizes["activation"], sizes["gated"]
+    kind = written_as("activation and gated", parts, _FEED_FORWARDS)
+    scaled = sizes["tie_output"]
+    config = written_arguments(model, _USED) | {
+        "architectures": [_ARCHITECTURE],
+        "model_type": "t5",
+        "feed_forward_proj": kind,
+        "is_gated_act": sizes["gated"],
+        "dense_act_fn": "gelu_new" if kind == "gated-gelu" else kind.removeprefix("gated-"),
+        "scale_decoder_outputs": scaled,
+        "tie_word_embeddings": scaled,
+        "dtype": "float32",
+        **_ONLY,
+    }
+    require_counterparts(model, t5_arguments(Path(CONFIG), config), _ARCHITECTURE)
+    options, notes = written_generation(decoding)
+    ids = {key: config[key] for key in ("decoder_start_token_id", "eos_token_id", "pad_token_id")}
+    if decoding.forced_end_is_free:
+        ids["forced_eos_token_id"] = config["eos_token_id"]
+    return Outgoing(
+        model=model,
+        weights=t5_weights(model),
+        rename=lambda name: name,
+        files={
+            CONFIG: config,
+            GENERATION: options | {"max_new_tokens": decoding.max_length} | ids,
+            **t5_tokenizer_files(tokenizer, _ARCHITECTURE),
+        },
+        notes=notes,
+    )

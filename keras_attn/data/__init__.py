@@ -23,7 +23,18 @@ from keras_attn.data.masked_examples import MaskedExamples
 from keras_attn.data.masking import Masking, require_mask_token
 from keras_attn.data.pair_examples import PairExamples
 from keras_attn.data.partner_examples import PartnerExamples
+from keras_attn.data.pathfinder import load_pathfinder, load_pathfinder_images
 from keras_attn.data.pipeline import batch_dataset
+from keras_attn.data.question_examples import QuestionExamples
+from keras_attn.data.questions import Questions, read_questions
+from keras_attn.data.ranked_examples import RankedExamples
+from keras_attn.data.ranked_passages import RankedPassages, read_ranked_passages
+from keras_attn.data.recall import (
+    load_duplication,
+    load_induction,
+    load_recall,
+    load_selective_copying,
+)
 from keras_attn.data.scored_pairs import ScoredPairs, has_scores, read_scored_pairs
 from keras_attn.data.series.reading import read_series
 from keras_attn.data.series.series import SeriesPart, SeriesTable
@@ -48,6 +59,10 @@ __all__ = [
     "PairExamples",
     "Pairs",
     "PartnerExamples",
+    "QuestionExamples",
+    "Questions",
+    "RankedExamples",
+    "RankedPassages",
     "ScoredPairs",
     "SeriesPart",
     "SeriesTable",
@@ -66,12 +81,20 @@ __all__ = [
     "images_to_array",
     "load_cmudict",
     "load_digits",
+    "load_duplication",
+    "load_induction",
     "load_listops",
+    "load_pathfinder",
+    "load_pathfinder_images",
+    "load_recall",
+    "load_selective_copying",
     "padding_share",
     "plan_epoch",
     "read_images",
     "read_labelled_images",
     "read_pairs",
+    "read_questions",
+    "read_ranked_passages",
     "read_scored_pairs",
     "read_series",
     "read_tagged_texts",

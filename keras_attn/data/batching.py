@@ -138,6 +138,7 @@ def _require_fitting(examples: Examples, batch_tokens: int) -> None:
         raise UserError(
             f"`batch_tokens` must hold the longest {examples.kind}: {examples.kind} "
             f"{examples.indices[row] + 1:,} of {examples.name} has {found} tokens, end included. "
+            f"Set training.batch_tokens={longest.max()} or more, or a smaller length in `data`. "
             f"Received: batch_tokens={batch_tokens}."
         )
 

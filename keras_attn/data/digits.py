@@ -1,10 +1,9 @@
 """Handwritten digits of 8 x 8 pixels, as PNG images in a fixed split."""
 
 import numpy as np
-import tensorflow as tf
 
 from keras_attn.data.files import Pairs
-from keras_attn.data.images import ImageFile
+from keras_attn.data.images import ImageFile, png_of
 from keras_attn.data.split import parts_of, split_by_hash
 from keras_attn.validation import UserError
 
@@ -52,5 +51,5 @@ def _row(number: int, pixels: np.ndarray, digit: int) -> tuple[str, ImageFile, s
     """The part that a digit belongs to, its image and its label."""
     pixels = pixels.astype(np.uint8)
     grey = np.round(pixels * (255 / _GREATEST)).astype(np.uint8)
-    image = ImageFile(tf.io.encode_png(grey[..., None]).numpy(), f"digit {number}")
-    return split_by_hash(pixels.tobytes(), test=20, validation=10), image, str(digit)
+    part = split_by_hash(pixels.tobytes(), test=20, validation=10)
+    return part, png_of(grey, f"digit {number}"), str(digit)

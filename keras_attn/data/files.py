@@ -31,6 +31,8 @@ class Pairs(Generic[Source]):
         name: Where the texts come from, for messages.
         skipped: Number of malformed rows that were left out.
         notes: Lines for users about how the files were read.
+        untagged: Where targets are tags, the one of words that are neither learned nor judged.
+        of_two: Whether each source is two texts with a tab between them.
 
     Examples:
         >>> pairs = Pairs(["cat", "dog"], ["K AE T", "D AO G"])
@@ -43,6 +45,8 @@ class Pairs(Generic[Source]):
     name: str = "pairs"
     skipped: int = 0
     notes: tuple[str, ...] = ()
+    untagged: str | None = None
+    of_two: bool = False
 
     def __post_init__(self) -> None:
         require(

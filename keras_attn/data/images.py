@@ -47,6 +47,11 @@ class ImageFile(bytes):
         return image
 
 
+def png_of(pixels: np.ndarray, name: str) -> ImageFile:
+    """Encodes gray values, uint8 (height, width), as a PNG file."""
+    return ImageFile(tf.io.encode_png(pixels[..., None]).numpy(), name)
+
+
 def read_image(path: str | os.PathLike) -> ImageFile:
     """Reads a PNG file.
 

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from keras_attn.data.examples import IDS, Batch, Examples, Signature, kept_rows
 from keras_attn.data.files import Pairs
-from keras_attn.data.token_rows import TokenRows
-from keras_attn.tokenizers import Tokenizer
+from keras_attn.data.token_rows import TokenRows, pair_rows
+from keras_attn.tokenizers import Tokenizer, shared_lengths
 from keras_attn.validation import UserError, require
 
 
@@ -18,14 +18,17 @@ class LabelledExamples(Examples):
     """Tokenized texts with their class numbers.
 
     A batch is `({"token_ids": (rows, length)}, labels (rows,))`: of a text `x` the ids
-    `x + [end]` or `[start] + x + [end]`, and its class counted from 1; 0 where a row is padding.
-    Several labels or numbers a text are labels (rows, columns); numbers are NaN at padding.
+    `x + [end]` or `[start] + x + [end]`, of two texts `x + [end] + y + [end]` or `[start] + x +
+    [end] + y + [end]`, and its class counted from 1; 0 where a row is padding.
+    Several labels or numbers a text are labels (rows, columns); numbers are NaN at padding. With
+    `segments` there are also "segment_ids" (rows, length).
 
     Attributes:
         text: The texts, the end id after each.
         classes: The class of each, int32 (rows,), counted from 1; or several labels, int32 (rows,
             labels), 2 for those that a text has and 1 for others; or numbers, float32 (rows,
             numbers).
+        segments: The end id after which segment 1 begins, or `None` for a model without segments.
 
     Examples:
         >>> pairs = Pairs(["cab", "bad"], ["noun", "adjective"])
@@ -42,6 +45,7 @@ class LabelledExamples(Examples):
 
     text: TokenRows
     classes: np.ndarray
+    segments: int | None = None
 
     read_units = ("texts", "tokens")
 
@@ -84,6 +88,8 @@ class LabelledExamples(Examples):
         max_length: int | None = None,
         with_start: bool = False,
         long_texts: str = "cut",
+        ends_between: int = 1,
+        segments: bool = False,
     ) -> "LabelledExamples":
         """Tokenizes texts whose labels are numbers already (see `from_pairs`).
 
@@ -94,9 +100,14 @@ class LabelledExamples(Examples):
             max_length: Longest sequence, its start and end ids included; `None` for no limit.
             with_start: Whether each text begins with the start id.
             long_texts: Whether longer texts are truncated ("cut"), left out ("drop") or an "error".
+            ends_between: Number of end ids between two texts, 1 or 2.
+            segments: Whether a batch has the segments of two texts.
         """
-        text = TokenRows.bare(pairs.sources, tokenizer)
-        frame = 1 + with_start
+        if pairs.of_two:
+            text, first = pair_rows(pairs.sources, tokenizer)
+        else:
+            text = TokenRows.bare(pairs.sources, tokenizer)
+        frame = 1 + with_start + ends_between * pairs.of_two
         keep, fields = kept_rows(
             text.lengths == 0,
             pairs.name,
@@ -106,28 +117,56 @@ class LabelledExamples(Examples):
         text = text.select(keep)
         if max_length is not None:
             require(
-                max_length > frame,
+                max_length > frame + pairs.of_two,
                 "`max_length` must leave room for a token.",
                 max_length=max_length,
             )
+        if pairs.of_two:
+            ends = (tokenizer.end_id, ends_between)
+            text = _joined(text, first[keep], max_length, frame, *ends)
+        elif max_length is not None:
             text = text.truncated(max_length - frame)
         text = text.with_last(tokenizer.end_id)
         if with_start:
             text = text.with_first(tokenizer.start_id)
-        return cls(text=text, classes=classes[keep], **fields)
+        end = tokenizer.end_id if segments else None
+        return cls(text=text, classes=classes[keep], segments=end, **fields)
 
     @property
     def signature(self) -> Signature:
         """Specifications of a batch."""
-        return {"token_ids": IDS}, tf.TensorSpec(
-            [None, *self.classes.shape[1:]], self.classes.dtype
-        )
+        inputs = {"token_ids": IDS} | ({} if self.segments is None else {"segment_ids": IDS})
+        return inputs, tf.TensorSpec([None, *self.classes.shape[1:]], self.classes.dtype)
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
         padding = np.nan if self.classes.dtype.kind == "f" else 0
         labels = np.full((shape[0], *self.classes.shape[1:]), padding, self.classes.dtype)
         labels[: len(rows)] = self.classes[rows]
-        return {"token_ids": self.text.padded(rows, shape)}, labels
+        return with_segments(self.text.padded(rows, shape), self.segments), labels
+
+
+def with_segments(ids: np.ndarray, end: int | None) -> dict[str, np.ndarray]:
+    """The inputs of a model for ids.
+
+    Args:
+        ids: int32 (rows, length), 0 at padding.
+        end: The end id after which segment 1 begins, or `None` for a model without segments.
+    """
+    if end is None:
+        return {"token_ids": ids}
+    is_end = ids == end
+    before = np.cumsum(is_end, axis=1) - is_end
+    return {"token_ids": ids, "segment_ids": ((before > 0) & (ids != 0)).astype(np.int32)}
+
+
+def _joined(
+    text: TokenRows, first: np.ndarray, max_length: int | None, frame: int, end: int, times: int
+) -> TokenRows:
+    """Both texts of pairs, each with its part of the room, and end ids between them."""
+    lengths = first, text.lengths - first
+    if max_length is not None:
+        lengths = tuple(kept.numpy() for kept in shared_lengths(*lengths, max_length - frame))
+    return text.halved(first, np.stack(lengths, axis=1)).joined_in_twos(end, times)
 
 
 def class_numbers(pairs: Pairs, labels: Sequence[str], kind: str) -> np.ndarray:
@@ -148,7 +187,12 @@ def class_numbers(pairs: Pairs, labels: Sequence[str], kind: str) -> np.ndarray:
 
 
 def label_numbers(
-    rows: Iterable[Sequence[str]], labels: Sequence[str], kind: str, name: str, others: bool = False
+    rows: Iterable[Sequence[str]],
+    labels: Sequence[str],
+    kind: str,
+    name: str,
+    others: bool = False,
+    untagged: str | None = None,
 ) -> np.ndarray:
     """Finds the numbers of all labels of some inputs, counted from 1.
 
@@ -158,6 +202,7 @@ def label_numbers(
         kind: Name of an input in error messages.
         name: Where the inputs come from, for an error.
         others: Whether other labels than `labels` are allowed; their number is 0.
+        untagged: A further label whose number is 0.
 
     Returns:
         int32, those of all inputs one after the other.
@@ -170,7 +215,7 @@ def label_numbers(
     def numbers() -> Iterator[int]:
         for row, found in enumerate(rows, 1):
             for label in found:
-                if label not in number and not others:
+                if label not in number and label != untagged and not others:
                     raise UserError(
                         f"{kind.capitalize()} {row:,} of {name} has a label that does not occur in "
                         f"the training data. Received: {label!r}; the labels are "

@@ -17,10 +17,16 @@ OPERATORS: dict[str, Callable[[list[int]], int]] = {
 _DIGIT = 0.75  # probability that an argument is a digit
 _MOST_DEPTH = 10
 _MOST_ARGUMENTS = 10
-_SIZES = {"train": 20_000, "validation": 1_000, "test": 2_000}
 
 
-def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> dict[str, Pairs[str]]:
+def load_listops(
+    min_length: int = 8,
+    max_length: int = 64,
+    seed: int = 0,
+    train: int = 20_000,
+    validation: int = 1_000,
+    test: int = 2_000,
+) -> dict[str, Pairs[str]]:
     """Generates ListOps; the same arguments always give the same data.
 
     A source is a list such as `"[MAX 2 [SM 7 8 ] 3 ]"`, its target the value of the list, here
@@ -32,10 +38,12 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
         min_length: Fewest tokens of a source.
         max_length: Most tokens of a source.
         seed: Seed of the random generator.
+        train: Number of pairs to train on.
+        validation: Number of pairs to validate on.
+        test: Number of pairs to test on.
 
     Returns:
-        The parts `"train"` (20,000 pairs), `"validation"` (1,000) and `"test"` (2,000), which have
-        no source in common.
+        The parts `"train"`, `"validation"` and `"test"`, which have no source in common.
 
     Raises:
         UserError: The lengths are not positive, or too close to each other.
@@ -50,7 +58,8 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
         Tay et al., 2021, https://arxiv.org/abs/2011.04006, section 2.2.1 (whose lists have 500 to
         2,000 tokens).
     """
-    require_positive(min_length=min_length, max_length=max_length)
+    sizes = {"train": train, "validation": validation, "test": test}
+    require_positive(min_length=min_length, max_length=max_length, **sizes)
     require(
         4 <= min_length <= max_length - 8,  # "[MAX 1 2 ]" has four tokens
         "`min_length` must be at least 4, and `max_length` at least 8 more.",
@@ -59,12 +68,12 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
     )
     generator = random.Random(seed)
     rows: dict[str, str] = {}
-    while len(rows) < sum(_SIZES.values()):
+    while len(rows) < sum(sizes.values()):
         tree = _tree(generator, 1, max_length)
         if tree is not None and len(tree[0]) >= min_length:
             tokens, value = tree
             rows[" ".join(tokens)] = str(value)
-    parts = (part for part, size in _SIZES.items() for _ in range(size))
+    parts = (part for part, size in sizes.items() for _ in range(size))
     return parts_of(
         ((part, *row) for part, row in zip(parts, rows.items(), strict=True)), "listops"
     )

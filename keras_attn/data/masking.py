@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_attn.tokenizers import Tokenizer, WordPieceTokenizer
-from keras_attn.validation import require
+from keras_attn.validation import UserError, require
 
 SHARE = 0.15
 _MASKED, _RANDOM = 0.8, 0.1  # of the chosen tokens; the others are unchanged
@@ -24,7 +24,7 @@ class Masking:
             of long words.
 
     Raises:
-        UserError: The tokenizer has no mask token.
+        UserError: The tokenizer has no mask token, or no pieces of words for `whole_words`.
 
     Examples:
         >>> tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
@@ -39,11 +39,17 @@ class Masking:
     """
 
     def __init__(self, tokenizer: Tokenizer, whole_words: bool = False):
-        require_mask_token(tokenizer)
+        self._mask_id = require_mask_token(tokenizer)
         self.tokenizer = tokenizer
         self.whole_words = bool(whole_words)
         self._is_special = tokenizer.is_special
         self._is_continued = tokenizer.is_continued
+        require(
+            not whole_words or isinstance(tokenizer, WordPieceTokenizer),
+            "Whole words are hidden where tokens are pieces of words: the kind word_piece.",
+            whole_words=whole_words,
+            tokenizer=tokenizer.kind,
+        )
         self._ordinary = np.flatnonzero(~self._is_special).astype(np.int32)
 
     def most(self, length: int) -> int:
@@ -70,7 +76,7 @@ class Masking:
         others = self._ordinary[generator.integers(len(self._ordinary), size=len(chosen))]
         shown = np.where(fates < _MASKED + _RANDOM, others, labels)
         masked = ids.copy()
-        masked[chosen] = np.where(fates < _MASKED, self.tokenizer.mask_id, shown)
+        masked[chosen] = np.where(fates < _MASKED, self._mask_id, shown)
         return masked, chosen, labels
 
     def _chosen(self, ids: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -89,11 +95,14 @@ class Masking:
         return np.array(chosen, np.int64)
 
 
-def require_mask_token(tokenizer: Tokenizer) -> None:
+def require_mask_token(tokenizer: Tokenizer) -> int:
     """Raises unless a tokenizer has a mask token that texts can contain.
 
     Args:
         tokenizer: A tokenizer of any kind.
+
+    Returns:
+        The id of the mask token.
 
     Raises:
         UserError: The tokenizer has no mask token, or does not recognize it in a text.
@@ -104,13 +113,16 @@ def require_mask_token(tokenizer: Tokenizer) -> None:
             ...
         keras_attn.validation.UserError: A masked language model needs a tokenizer with a mask ...
     """
+    if tokenizer.mask_id is None:
+        raise UserError(
+            "A masked language model needs a tokenizer with a mask token: the kind word_piece, or "
+            "symbols, characters or byte_level_bpe with `with_mask`. "
+            f"Received: tokenizer={tokenizer.kind!r}."
+        )
+    splits = getattr(tokenizer, "split_special_tokens", False)
     require(
-        isinstance(tokenizer, WordPieceTokenizer),
-        "A masked language model needs a tokenizer with a mask token: the kind word_piece.",
-        tokenizer=tokenizer.kind,
-    )
-    require(
-        not tokenizer.split_special_tokens,
+        not splits,
         "The tokenizer must recognize the mask token in a text (`split_special_tokens=False`).",
-        split_special_tokens=tokenizer.split_special_tokens,
+        split_special_tokens=splits,
     )
+    return tokenizer.mask_id

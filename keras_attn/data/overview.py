@@ -289,7 +289,10 @@ def doubts(counts: Mapping[str, int]) -> list[str]:
         names = ", ".join(map(excerpt, rare[:_NAMED])) + (" …" if len(rare) > _NAMED else "")
         lines.append(f"{len(rare):,} labels occur only once: {names}")
     for group in alike(counts):
-        lines.append(f"labels that look alike: {', '.join(map(ascii, group))}")
+        # What cannot be seen is escaped.
+        differ = len({unicodedata.normalize("NFKC", label) for label in group}) == len(group)
+        shown = map(repr if differ else ascii, group)
+        lines.append(f"labels that look alike: {', '.join(shown)}")
     missing = [label for label in counts if label.casefold() in MISSING]
     if missing:
         lines.append(f"labels that look like missing values: {', '.join(map(excerpt, missing))}")

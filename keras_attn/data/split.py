@@ -192,4 +192,5 @@ def parts_of(rows: Iterable[tuple[str, Any, str]], name: str) -> dict[str, Pairs
 def _select(pairs: Pairs, keep: np.ndarray, part: str, skipped: int = 0) -> Pairs:
     rows = np.flatnonzero(keep)
     sources, targets = (taken(values, rows) for values in (pairs.sources, pairs.targets))
-    return Pairs(sources, targets, f"{pairs.name} ({part})", skipped)
+    name = f"{pairs.name} ({part})"
+    return Pairs(sources, targets, name, skipped, (), pairs.untagged, pairs.of_two)

@@ -62,7 +62,8 @@ class TaggedExamples(Examples):
         """Tokenizes texts.
 
         Args:
-            pairs: The texts as sources, their tags, with white space between them, as targets.
+            pairs: The texts as sources, their tags, with white space between them, as targets;
+                words with the tag `pairs.untagged` have no label.
             tokenizer: Tokenizer of the texts.
             labels: All tags, in the order of their numbers.
             max_length: Longest sequence, its start and end ids included; `None` for no limit.
@@ -77,7 +78,12 @@ class TaggedExamples(Examples):
                 text differ, a tag is not in `labels`, or no text is left.
         """
         numbers = label_numbers(
-            _tags_of_words(pairs, cls.kind), labels, cls.kind, pairs.name, others=other_tags
+            _tags_of_words(pairs, cls.kind),
+            labels,
+            cls.kind,
+            pairs.name,
+            others=other_tags,
+            untagged=pairs.untagged,
         )
         text, words = word_rows(pairs.sources, tokenizer)
         labelled = text.marked(words, numbers)

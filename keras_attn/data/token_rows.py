@@ -12,7 +12,7 @@ from keras_attn.data.cache import EntryWriter, release
 from keras_attn.data.in_order import in_order
 from keras_attn.data.stored_texts import StoredTexts
 from keras_attn.data.word_table import WordTable
-from keras_attn.tokenizers import Tokenizer, word_pieces
+from keras_attn.tokenizers import Tokenizer, pair_ids, word_pieces
 from keras_attn.validation import require
 
 FRAME = 2
@@ -255,6 +255,33 @@ class TokenRows:
         flat[np.repeat(self._begins, words.lengths) + words.ids] = numbers
         return self._of(flat, self._begins, self._counts, self._first, self._last)
 
+    def halved(self, places: np.ndarray, lengths: np.ndarray) -> "TokenRows":
+        """Two rows of each, one after the other: of what is before a place, and of what follows it.
+
+        Args:
+            places: The place in each row, (rows,) integers.
+            lengths: How much of both is kept, from their beginnings, (rows, 2) integers.
+        """
+        rows = self._without_frame()
+        begins = np.stack([rows._begins, rows._begins + places], axis=1).reshape(-1)
+        none = np.broadcast_to(np.int32(_NONE), len(begins))
+        return self._of(rows._flat, begins, lengths.reshape(-1).astype(np.int32), none, none)
+
+    def joined_in_twos(self, between: int, times: int = 1) -> "TokenRows":
+        """Rows 0 and 1, 2 and 3, … as one row each, with an id between them.
+
+        Args:
+            between: The id.
+            times: How often it is between them, 1 or 2.
+        """
+        is_second = np.arange(len(self)) % 2 == 1
+        last = np.where(is_second, _NONE, between).astype(np.int32)
+        first = np.where(is_second & (times > 1), between, _NONE).astype(np.int32)
+        rows = self._of(self._flat, self._begins, self._counts, first, last)
+        ids = [block.astype(self._flat.dtype) for block in rows.blocks()]
+        lengths = rows.lengths.reshape(-1, 2).sum(axis=1)
+        return TokenRows.of_lengths(np.concatenate(ids), lengths)
+
     def _without_frame(self) -> "TokenRows":
         """The same rows, all their ids in one array."""
         if (self._first == _NONE).all() and (self._last == _NONE).all():
@@ -308,6 +335,26 @@ def word_rows(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[TokenRows, To
 
     rows = _tokenized("words", texts, tokenizer, partial(_in_graph, tokenize))
     return rows["ids"], rows["words"]
+
+
+def pair_rows(pairs: Sequence[str], tokenizer: Tokenizer) -> tuple[TokenRows, np.ndarray]:
+    """Tokenizes pairs of texts, each a string with a tab between the texts.
+
+    Args:
+        pairs: The pairs. What is made of stored texts is stored too, in the same cache.
+        tokenizer: Tokenizer of the texts.
+
+    Returns:
+        The ids of both texts of each pair, and how many of them are of the first, (pairs,).
+    """
+
+    def tokenize(strings: tf.Tensor) -> dict[str, tf.RaggedTensor]:
+        first, second = pair_ids(tokenizer, strings)
+        lengths = tf.RaggedTensor.from_tensor(tf.expand_dims(first.row_lengths(), 1))
+        return {"ids": tf.concat([first, second], axis=1), "first": lengths}
+
+    rows = _tokenized("pairs", pairs, tokenizer, partial(_in_graph, tokenize))
+    return rows["ids"], rows["first"].ids
 
 
 def _tokenized(

@@ -1,5 +1,11 @@
 """Metrics of texts, labels, tags, numbers and vectors: error rates, BLEU, ROUGE, F1, retrieval."""
 
+from keras_attn.evaluation.answers import (
+    ANSWERS,
+    answer_exact_match,
+    answer_f1,
+    normalized_answer,
+)
 from keras_attn.evaluation.correlation import CORRELATIONS, pearson, spearman
 from keras_attn.evaluation.error_rates import edit_distance, phoneme_error_rate, word_error_rate
 from keras_attn.evaluation.forecasts import (
@@ -23,6 +29,13 @@ from keras_attn.evaluation.numbers import (
     root_mean_squared_error,
 )
 from keras_attn.evaluation.perplexity import perplexity
+from keras_attn.evaluation.ranking import (
+    RANKING,
+    normalized_gain,
+    ranked_relevances,
+    ranking_metric,
+    reciprocal_rank,
+)
 from keras_attn.evaluation.retrieval import RETRIEVAL, partner_ranks
 from keras_attn.evaluation.summarization import rouge
 from keras_attn.evaluation.tagging import (
@@ -36,17 +49,21 @@ from keras_attn.evaluation.tagging import (
 from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 
 __all__ = [
+    "ANSWERS",
     "CORRELATIONS",
     "FORECAST_METRICS",
     "LABELS",
     "LABEL_SETS",
     "NUMBERS",
+    "RANKING",
     "RETRIEVAL",
     "TAGGING",
     "LabelCounts",
     "LabelSetCounts",
     "Metric",
     "TranslationScore",
+    "answer_exact_match",
+    "answer_f1",
     "best_thresholds",
     "bleu",
     "calibration_error",
@@ -59,10 +76,15 @@ __all__ = [
     "measure_forecasts",
     "metric_names",
     "metric_signatures",
+    "normalized_answer",
+    "normalized_gain",
     "partner_ranks",
     "pearson",
     "perplexity",
     "phoneme_error_rate",
+    "ranked_relevances",
+    "ranking_metric",
+    "reciprocal_rank",
     "root_mean_squared_error",
     "rouge",
     "seasonal_naive",

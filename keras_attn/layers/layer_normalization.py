@@ -11,7 +11,7 @@ class LayerNormalization(Rematerialized, keras.layers.LayerNormalization):
 
     Args:
         epsilon: Added to the variance.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `keras.layers.LayerNormalization`.
 
     Call arguments:
         inputs: Float tensor (..., features).

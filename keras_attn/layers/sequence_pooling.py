@@ -1,5 +1,7 @@
 """Pooling of sequences of vectors."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -7,7 +9,7 @@ from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.validation import require_one_of
+from keras_attn.validation import require, require_one_of
 
 
 def _mean(vectors, real):
@@ -26,8 +28,52 @@ def _first(vectors, real):
     return ops.sum(first, axis=1)  # 0 of an empty sequence
 
 
-_POOLS = {"mean": [_mean], "max": [_max], "mean_max": [_mean, _max], "first": [_first]}
+def _mean_sqrt(vectors, real):
+    return _mean(vectors, real) * ops.sqrt(ops.sum(ops.cast(real, vectors.dtype), axis=1))
+
+
+def _weighted_mean(vectors, real):
+    places = ops.expand_dims(ops.arange(1, ops.shape(vectors)[1] + 1, dtype=vectors.dtype), -1)
+    weights = ops.where(real, places, ops.zeros((), vectors.dtype))  # (batch, length, 1)
+    vectors = ops.where(real, vectors, ops.zeros((), vectors.dtype))
+    total = ops.sum(vectors * weights, axis=1)
+    return total / ops.maximum(ops.sum(weights, axis=1), 1.0)
+
+
+def _last(vectors, real):
+    following = ops.flip(ops.cumsum(ops.cast(ops.flip(real, 1), "int32"), axis=1), 1)
+    is_last = ops.logical_and(real, following == 1)
+    return ops.sum(ops.where(is_last, vectors, ops.zeros((), vectors.dtype)), axis=1)
+
+
+_POOLS = {
+    "mean": [_mean],
+    "max": [_max],
+    "mean_max": [_mean, _max],
+    "first": [_first],
+    "last": [_last],
+    "mean_sqrt": [_mean_sqrt],
+    "weighted_mean": [_weighted_mean],
+}
 POOLINGS = tuple(_POOLS)
+
+
+def require_poolings(pooling: str | Sequence[str], others: Sequence[str] = ()) -> None:
+    """Raises unless there is such a pooling.
+
+    Args:
+        pooling: The name of one, or a list of several.
+        others: Further names, which cannot be in a list.
+
+    Raises:
+        UserError: There is none of that name, or the list is empty.
+    """
+    if isinstance(pooling, str):
+        require_one_of("pooling", pooling, (*POOLINGS, *others))
+        return
+    require(bool(pooling), "`pooling` must name at least one.", pooling=pooling)
+    for name in pooling:
+        require_one_of("pooling", name, POOLINGS)
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -36,8 +82,10 @@ class SequencePooling(CompositeLayer):
 
     Args:
         pooling: "mean" or "max" over the positions, "mean_max" for both, one after the other (of
-            the concatenated pooling of Howard & Ruder 2018, section 3.3), or "first" for the vector
-            at position 0.
+            the concatenated pooling of Howard & Ruder 2018, section 3.3), "first" for the vector at
+            position 0, "last" for that at the last position that is no padding, "mean_sqrt" for the
+            sum divided by the square root of the number of positions, "weighted_mean" for a mean in
+            which position i counts i + 1 times; or a list of several, one after the other.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -46,11 +94,11 @@ class SequencePooling(CompositeLayer):
             propagates.
 
     Returns:
-        Tensor (batch, features), of "mean_max" (batch, 2 · features); 0 for a sequence of nothing
-        but padding.
+        Tensor (batch, features), of "mean_max" and other pairs (batch, 2 · features); 0 for a
+        sequence of nothing but padding.
 
     Raises:
-        UserError: `pooling` is none of the four.
+        UserError: There is no such `pooling`.
 
     Examples:
         >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
@@ -58,10 +106,10 @@ class SequencePooling(CompositeLayer):
         (2, 8)
     """
 
-    def __init__(self, pooling: str = "mean", **kwargs):
+    def __init__(self, pooling: str | Sequence[str] = "mean", **kwargs):
         super().__init__(**kwargs)
-        require_one_of("pooling", pooling, POOLINGS)
-        self.pooling = pooling
+        require_poolings(pooling)
+        self.pooling = pooling if isinstance(pooling, str) else list(pooling)
 
     def call(self, inputs, mask=None):
         inputs = as_float(inputs, self.compute_dtype)
@@ -75,11 +123,15 @@ class SequencePooling(CompositeLayer):
             mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
         real = ops.expand_dims(mask, -1)  # (batch, length, 1)
         vectors = ops.cast(inputs, computing_dtype(inputs.dtype))
-        pooled = [pool(vectors, real) for pool in _POOLS[self.pooling]]
+        pooled = [pool(vectors, real) for pool in self._pools()]
         return ops.cast(ops.concatenate(pooled, axis=-1), inputs.dtype)
 
     def _size(self, features):
-        return len(_POOLS[self.pooling]) * features
+        return len(self._pools()) * features
+
+    def _pools(self):
+        names = [self.pooling] if isinstance(self.pooling, str) else self.pooling
+        return [pool for name in names for pool in _POOLS[name]]
 
     def compute_mask(self, inputs, previous_mask):
         return None

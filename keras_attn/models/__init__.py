@@ -5,10 +5,16 @@ import keras
 from keras_attn.models.bert import Bert
 from keras_attn.models.compressive import CompressiveTransformer
 from keras_attn.models.convolutional import ConvSeq2Seq
+from keras_attn.models.ensemble import Ensemble
 from keras_attn.models.etc import ETC
 from keras_attn.models.forecast import Forecaster
 from keras_attn.models.gpt2 import GPT2
-from keras_attn.models.heads import MaskedLanguageModel, SequenceClassifier, TokenClassifier
+from keras_attn.models.heads import (
+    MaskedLanguageModel,
+    PooledEncoder,
+    SequenceClassifier,
+    TokenClassifier,
+)
 from keras_attn.models.marian import Marian
 from keras_attn.models.presets import PRESETS, Preset, get_preset
 from keras_attn.models.recurrent import GNMT, RecurrentSeq2Seq
@@ -30,11 +36,13 @@ __all__ = [
     "CausalTransformer",
     "CompressiveTransformer",
     "ConvSeq2Seq",
+    "Ensemble",
     "FeatureEncoder",
     "Forecaster",
     "Marian",
     "MaskedLanguageModel",
     "PatchEncoder",
+    "PooledEncoder",
     "Preset",
     "RecurrentSeq2Seq",
     "Reformer",

@@ -6,20 +6,23 @@ import keras
 from keras import ops
 
 from keras_attn.ops.blockwise.chunked_attention import chunked_attention
+from keras_attn.ops.devices import memory_bytes
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.fused_attention import can_be_fused, fused_attention
-from keras_attn.ops.masks import causal_mask, combine_masks
+from keras_attn.ops.masks import causal_mask, combine_masks, queries_apart
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
 from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_one_of, require_rate
 
-# "auto" is chunked from this many scores on, in one head and in all: 64 MiB a float32 matrix, of
-# which dense attention keeps several a layer. On a CPU (`keras_attn.benchmarks.attention`) chunks
-# then take up to a quarter more processor time, and a third of the memory or less.
+# "auto" is chunked where a head has this many scores, and those of all heads and rows, as often as
+# they are kept for the gradient, need more than this fraction of the memory: a model has many
+# layers. Dense attention is the faster one on a CPU as long as memory does not decide.
 AUTO_CHUNKED_HEAD_SCORES = 2**20
-AUTO_CHUNKED_SCORES = 2**24
-# And the fused kernel from this many in one head on: with fewer its backward pass takes longer
-# than dense attention's on an H100.
+_COPIES = 3  # float32 numbers that are kept of each score
+_FRACTION = 1 / 16
+_UNKNOWN_BATCH = 32  # rows
+# And cuDNN's kernel from this many in one head on: with fewer its backward pass takes longer than
+# dense attention's on an H100. PyTorch's is always the faster one.
 AUTO_FUSED_HEAD_SCORES = 2**12
 
 
@@ -63,13 +66,14 @@ def dot_product_attention(
         seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
         implementation: "dense" builds the (target, source) scores. "chunked" is exact too, with
             memory linear in both lengths, forward and backward, but takes no `bias` and returns
-            no scores. "flash" is the fused kernel of an NVIDIA GPU where JAX runs on one and the
-            kernel can do it (`keras_attn.ops.fused_attention.can_be_fused`; never with
-            `dropout`), else "chunked". "auto" is "flash" where neither `bias` nor `return_scores`
-            forbids it, both lengths are known when the function is traced and the scores are
-            many: 2¹² or more a head for the kernel, otherwise 2²⁰ or more a head and 2²⁴ in all,
-            an unknown batch counting as 1. Else it is "dense". Where lengths are unknown until
-            run time and may become large, ask for "flash".
+            no scores. "flash" is a fused kernel where there is one, PyTorch's or with JAX that of
+            an NVIDIA GPU, and it can do this (`keras_attn.ops.fused_attention.can_be_fused`; never
+            with `dropout`), else "chunked". "auto" is "flash" where neither `bias` nor
+            `return_scores` forbids it, both lengths are known when the function is traced and the
+            scores are many: with JAX 2¹² or more a head for the kernel; without one 2²⁰ or more a
+            head, and so many in all that three float32 numbers for each need more than a sixteenth
+            of the machine's memory, an unknown batch counting as 32. Else it is "dense". Where
+            lengths are unknown until run time and may become large, ask for "flash".
         return_scores: Whether to return the attention probabilities too.
         every_query_attends: Whether every query is known to have a key to attend to. This saves
             several operations in a decoding step; the context of a query without such a key is
@@ -118,7 +122,7 @@ def dot_product_attention(
     return attend_by_scores(
         _scaled_scores(query, key, bias, scale),
         value,
-        mask=combine_masks(*masks),
+        mask=masks,
         is_causal=is_causal,
         dropout=dropout,
         seed=seed,
@@ -131,7 +135,7 @@ def dot_product_attention(
 def attend_by_scores(
     scores: Tensor,
     value: Tensor,
-    mask: Tensor = None,
+    mask: Any = None,
     is_causal: bool = False,
     dropout: float = 0.0,
     seed: keras.random.SeedGenerator | None = None,
@@ -144,7 +148,8 @@ def attend_by_scores(
     Args:
         scores: Finite float tensor (batch, heads, target, source), float32 or wider.
         value: Float tensor (batch, kv_heads, source, value_dim); `kv_heads` divides `heads`.
-        mask: Boolean tensor that broadcasts to the scores, True where a query may attend.
+        mask: Boolean tensor that broadcasts to the scores, True where a query may attend; or a
+            tuple of such tensors, which must all allow.
         is_causal: Whether query i may attend only to keys j <= i + source - target.
         dropout: Fraction of attention probabilities to drop, in [0, 1).
         seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
@@ -161,6 +166,9 @@ def attend_by_scores(
     dtype = value.dtype if dtype is None else dtype
     _, heads, target, source = ops.shape(scores)
     kv_heads = value.shape[1]
+    given = mask if isinstance(mask, (tuple, list)) else (mask,)
+    # What hides a query from all keys alike is left to its context.
+    of_queries, mask = queries_apart(given)
     if is_causal and scores.shape[2] != 1:  # a single query at the last key sees every key
         mask = combine_masks(mask, ops.expand_dims(causal_mask(target, source), (0, 1)))
     if mask is not None:
@@ -171,8 +179,10 @@ def attend_by_scores(
     context = unfold_groups(ops.matmul(dropped, value), heads // kv_heads, target)
     context = ops.cast(context, dtype)
     attends = None
-    if mask is not None and not every_query_attends:
-        attends = ops.any(mask, axis=-1, keepdims=True)
+    if not every_query_attends:
+        some_key = None if mask is None else ops.any(mask, axis=-1, keepdims=True)
+        attends = combine_masks(of_queries, some_key)
+    if attends is not None:
         context = ops.where(attends, context, ops.zeros((), context.dtype))
     if not return_scores:
         return context
@@ -196,6 +206,8 @@ def _scaled_scores(query: Tensor, key: Tensor, bias: Tensor, scale: float) -> Te
 
 def _has_work_for_kernel(query: Tensor, key: Tensor) -> bool:
     target, source = query.shape[2], key.shape[2]
+    if keras.backend.backend() == "torch":
+        return True
     return None not in (target, source) and target * source >= AUTO_FUSED_HEAD_SCORES
 
 
@@ -205,10 +217,11 @@ def _is_large(query: Tensor, key: Tensor) -> bool:
     if target is None or source is None:
         return False
     head_scores = target * source
-    return (
-        head_scores >= AUTO_CHUNKED_HEAD_SCORES
-        and (batch or 1) * heads * head_scores >= AUTO_CHUNKED_SCORES
-    )
+    if head_scores < AUTO_CHUNKED_HEAD_SCORES:
+        return False
+    rows = _UNKNOWN_BATCH if batch is None else batch
+    # Not what is free now: a computation that is traced again must be the same to the bit.
+    return 4 * _COPIES * rows * heads * head_scores > _FRACTION * memory_bytes()
 
 
 def computing_dtype(dtype: Any) -> str:

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-import keras
 from keras import ops
 
+from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.autodiff import custom_gradient
 from keras_attn.tensors import Tensor
 
 
 def layer_norm(
-    inputs: Tensor, gamma: Tensor, beta: Tensor, epsilon: float, training: bool = False
+    inputs: Tensor, gamma: Tensor, beta: Tensor | None, epsilon: float, training: bool = False
 ) -> Tensor:
     """Computes gamma * (x - mean) / sqrt(variance + epsilon) + beta over the last axis.
 
@@ -22,7 +22,7 @@ def layer_norm(
     Args:
         inputs: Float tensor (..., width).
         gamma: Float tensor (width,).
-        beta: Float tensor (width,).
+        beta: Float tensor (width,), or `None` for 0.
         epsilon: Added to the variance.
         training: Whether a gradient will be asked for: what it needs is kept then.
 
@@ -33,8 +33,9 @@ def layer_norm(
         Ba et al., 2016, https://arxiv.org/abs/1607.06450, equation 4.
     """
     inputs = ops.convert_to_tensor(inputs)
-    dtype = keras.backend.result_type(inputs.dtype, "float32")
-    gamma, beta = ops.cast(gamma, dtype), ops.cast(beta, dtype)
+    dtype = computing_dtype(inputs.dtype)
+    gamma = ops.cast(gamma, dtype)
+    beta = ops.zeros_like(gamma) if beta is None else ops.cast(beta, dtype)
     x = ops.cast(inputs, dtype)
     if training:
         x = ops.reshape(x, (-1, x.shape[-1]))
@@ -47,9 +48,14 @@ def layer_norm(
 
 def _normalized(x: Tensor, epsilon: float) -> tuple[Any, Any]:
     """`x` with mean 0 and variance 1 in each row, and by what it was multiplied."""
-    centred = x - ops.mean(x, axis=-1, keepdims=True)
-    scale = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + epsilon)
+    centred = x - _mean(x)
+    scale = ops.rsqrt(_mean(ops.square(centred)) + epsilon)
     return centred * scale, scale
+
+
+def _mean(x: Tensor) -> Any:
+    # Keras' `mean` is one in float32 on JAX.
+    return ops.sum(x, axis=-1, keepdims=True) / ops.cast(ops.shape(x)[-1], x.dtype)
 
 
 def _with_gradient(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> tuple[Any, Callable]:

@@ -1,5 +1,6 @@
 """Boolean attention masks: True marks what may be attended to."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -127,6 +128,20 @@ def combine_masks(*masks: Any) -> Any:
             mask = _boolean("mask", mask)
             combined = mask if combined is None else ops.logical_and(combined, mask)
     return combined
+
+
+def queries_apart(masks: Iterable[Any]) -> tuple[Any, Any]:
+    """Joins the masks that hide queries from all keys alike, and joins the others.
+
+    Args:
+        masks: Boolean tensors of rank 4 that broadcast to (batch, heads, target, source), or None.
+
+    Returns:
+        The mask (..., target, 1) and the mask (..., source); each None where there is none.
+    """
+    given = [mask for mask in masks if mask is not None]
+    of_queries = combine_masks(*(mask for mask in given if mask.shape[-1] == 1))
+    return of_queries, combine_masks(*(mask for mask in given if mask.shape[-1] != 1))
 
 
 def separate_masks(

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.slices import part
 from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_positive
@@ -91,7 +92,7 @@ def rotate_by_position(x: Tensor, positions: Tensor, max_wavelength: float = 10_
     width = x.shape[-1]
     require(width % 2 == 0, "The width of what is rotated must be even.", width=width)
     require(max_wavelength > 0, "`max_wavelength` must be above 0.", max_wavelength=max_wavelength)
-    dtype = keras.backend.result_type(x.dtype, "float32")
+    dtype = computing_dtype(x.dtype)
     angles = _angles(positions, width, max_wavelength, dtype)
     if len(angles.shape) == 3:
         angles = ops.expand_dims(angles, 1)  # (batch, 1, length, pairs)
@@ -127,6 +128,48 @@ def relative_position_bucket(
     table = [_bucket(distance, num_buckets, max_distance, bidirectional) for distance in farthest]
     distances = ops.clip(distances, -max_distance, max_distance)
     return ops.take(ops.convert_to_tensor(table, dtype="int32"), distances + max_distance)
+
+
+def signed_position_bucket(
+    distances: Tensor, num_buckets: int | None = 256, max_distance: int = 512
+) -> Tensor:
+    """Sorts distances into buckets on both sides of 0, half of them for one distance each.
+
+    Args:
+        distances: int32 tensor, the query's position minus the key's.
+        num_buckets: Number of buckets on each side: as many distances as half of it are exact, and
+            the others share the buckets that remain, by their logarithm. `None` for a bucket for
+            each distance.
+        max_distance: From where on all distances share the last bucket.
+
+    Returns:
+        int32 tensor of the shape of `distances`, from 0 for the farthest keys after the query to
+        `2 * (num_buckets or max_distance) - 1` for the farthest before it.
+
+    Reference:
+        He et al., 2021, https://arxiv.org/abs/2006.03654, equation 3, with the logarithmic buckets
+        of the authors' second version (DeBERTa-v2).
+    """
+    count = max_distance if num_buckets is None else num_buckets
+    table = _signed_buckets(num_buckets, max_distance)
+    farthest = len(table) - 1
+    table = [-bucket for bucket in reversed(table[1:])] + table
+    rows = [min(max(bucket + count, 0), 2 * count - 1) for bucket in table]
+    distances = ops.clip(distances, -farthest, farthest)
+    return ops.take(ops.convert_to_tensor(rows, dtype="int32"), distances + farthest)
+
+
+def _signed_buckets(num_buckets: int | None, max_distance: int) -> list[int]:
+    """The bucket of each distance from 0 on, up to one that is beyond the last bucket."""
+    if num_buckets is None:
+        return list(range(max_distance + 1))
+    middle = num_buckets // 2
+    found = list(range(min(middle, num_buckets) + 1))
+    while found[-1] < num_buckets:
+        share = math.log(len(found) / middle) / math.log((max_distance - 1) / middle)
+        # At a border the quotient of the logarithms may lie a rounding error above a whole number.
+        found.append(math.ceil(share * (middle - 1) - 1e-9) + middle)
+    return found
 
 
 def relative_shift(scores: Tensor, source: Any) -> Tensor:

@@ -15,6 +15,8 @@ from keras_attn.validation import require_one_of
 _FOLDER = Path(__file__).parent
 # By which tokenizers and mechanisms of attention are chosen.
 _CHOICES = ("kind", "name")
+# A name alone is a mapping that has nothing else.
+_BY_NAME_ALONE = ("attention", "relative_positions")
 
 
 def recipe_names() -> list[str]:
@@ -78,6 +80,8 @@ def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]
     result = dict(lower)
     for name, value in upper.items():
         below = result.get(name)
+        if name in _BY_NAME_ALONE and isinstance(below, str) and isinstance(value, Mapping):
+            below = {"name": below}
         if isinstance(value, Mapping) and isinstance(below, Mapping):
             another = any(
                 key in value and key in below and value[key] != below[key] for key in _CHOICES

@@ -20,6 +20,8 @@ _SCRIPTS = (
     "form_labels.js",
     "form_label_sets.js",
     "form_numbers.js",
+    "form_ranking.js",
+    "form_answers.js",
     "form_image.js",
     "form_tags.js",
     "form_vectors.js",

@@ -203,6 +203,7 @@ class Task(abc.ABC):
         data: Any,
         task: str | None = None,
         columns: str | Sequence[str] | Mapping[str, str | int] | None = None,
+        teacher: Any = None,
         **settings: Any,
     ) -> Self:
         """Builds a task with a randomly initialized model of a preset's sizes.
@@ -215,6 +216,8 @@ class Task(abc.ABC):
                 them, and the labels are collected from them.
             task: Name of the task, such as "classification", for presets of several tasks.
             columns: Columns of `data`, if that is a table.
+            teacher: Task, or folder of a run or task, whose tokenizers and labels the new task has,
+                so that it can be its student (see `fit`).
             **settings: Settings of a run, see `fit`, such as `model={"dropout": 0.2}` and
                 `tokenizers={"text": {"kind": "word_piece", "vocabulary_size": 8000}}`; for series
                 also `horizon`, `context` and `season`.
@@ -225,7 +228,8 @@ class Task(abc.ABC):
         Raises:
             UserError: The preset is unknown or not one for this task, or a setting is invalid.
         """
-        return perform("from_preset", cls, name, data, task, columns, **settings)
+        options = {"teacher": teacher, **settings}
+        return perform("from_preset", cls, name, data, task, columns, **options)
 
     @classmethod
     def from_huggingface(cls, folder: str | Path) -> Self:
@@ -258,6 +262,7 @@ class Task(abc.ABC):
         columns: str | Sequence[str] | Mapping[str, str | int] | None = None,
         resume: bool = False,
         callbacks: Sequence[keras.callbacks.Callback] = (),
+        teacher: Any = None,
         **settings: Any,
     ) -> Any:
         """Trains the task, as `keras-attn train` does, and keeps the best weights.
@@ -275,6 +280,8 @@ class Task(abc.ABC):
                 `{"text": "review", "label": "stars"}`; by default those of usual names.
             resume: Whether to resume the run in `out`, if there is one.
             callbacks: Keras callbacks, called as by `keras_attn.training.Trainer`.
+            teacher: Task, folder of a run or task, or list of them, that the task learns from
+                (see the settings `distillation`); it must have the same tokenizers.
             **settings: Settings of the run: those of the section `training` by name, such as
                 `epochs`, `learning_rate` and `batch_tokens`, and other sections as dicts, such as
                 `metrics=["bleu"]` and `decoding={"beams": 4}`.
@@ -287,7 +294,7 @@ class Task(abc.ABC):
             UserError: The data or a setting is invalid.
             TrainingInterrupted: A signal stopped the training after a checkpoint.
         """
-        options = {"resume": resume, "callbacks": callbacks, **settings}
+        options = {"resume": resume, "callbacks": callbacks, "teacher": teacher, **settings}
         return perform("fit", self, train, validation, test, out, columns, **options)
 
     def evaluate(
@@ -327,6 +334,18 @@ class Task(abc.ABC):
             UserError: The folder cannot be written, or an option is invalid.
         """
         return perform("export", self, folder, **options)
+
+    def save_huggingface(self, folder: str | Path) -> None:
+        """Saves the task as a folder of Hugging Face, which `from_pretrained` reads.
+
+        Args:
+            folder: The folder; it must be new, empty or contain a checkpoint and nothing else.
+
+        Raises:
+            UserError: transformers has no class for the task, see
+                `keras_attn.convert.save_huggingface`.
+        """
+        perform("save_huggingface", self, folder)
 
     def resources(self) -> list:
         """Returns the tokenizers and variables that serving functions use."""

@@ -21,10 +21,16 @@ class ClassificationTask(TextInputs, BaseClassificationTask):
         max_length: Maximum number of tokens of a text, including start and end tokens.
         with_start: Whether to put the start token before a text, as BERT does.
         truncate: Whether to truncate longer texts; otherwise they are an error.
+        pairs: Whether an input is two texts, with a tab between them. The model reads both in one
+            sequence, the end token after each.
+        ends_between: Number of end tokens between the texts of a pair: 1 as in BERT, 2 as in
+            RoBERTa.
+        segments: Whether the model receives which text of a pair each token belongs to, as BERT
+            does; otherwise all is segment 0.
 
     Raises:
-        UserError: The labels are fewer than two, repeated, or not as many as the logits, or the
-            length exceeds the model's positions.
+        UserError: The labels are fewer than two, repeated, or not as many as the logits, the
+            length exceeds the model's positions, or the format of pairs is not the model's.
 
     Examples:
         >>> sizes = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=32)
@@ -39,8 +45,17 @@ class ClassificationTask(TextInputs, BaseClassificationTask):
     """
 
     kind = "classification"
-    _saved: ClassVar[tuple[str, ...]] = ("labels", "max_length", "with_start", "truncate")
-    _saved_later: ClassVar = {"with_start": False, "truncate": False}
+    _saved: ClassVar[tuple[str, ...]] = (
+        *("labels", "max_length", "with_start", "truncate"),
+        *("pairs", "ends_between", "segments"),
+    )
+    _saved_later: ClassVar = {
+        "with_start": False,
+        "truncate": False,
+        "pairs": False,
+        "ends_between": 1,
+        "segments": False,
+    }
 
     def __init__(
         self,
@@ -50,6 +65,10 @@ class ClassificationTask(TextInputs, BaseClassificationTask):
         max_length: int = 256,
         with_start: bool = False,
         truncate: bool = True,
+        pairs: bool = False,
+        ends_between: int = 1,
+        segments: bool = False,
     ):
         super().__init__(backbone, {"text": tokenizer}, labels)
-        self._read_with(tokenizer, max_length, with_start, truncate)
+        how = (pairs, ends_between, segments)
+        self._read_with(tokenizer, max_length, with_start, truncate, *how)

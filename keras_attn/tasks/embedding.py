@@ -1,12 +1,13 @@
 """Text embedding."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.layers.sequence_pooling import POOLINGS, SequencePooling
+from keras_attn.layers.sequence_pooling import SequencePooling, require_poolings
 from keras_attn.ops.contrastive import contrastive_loss
 from keras_attn.tasks.graphs import ModelGraph
 from keras_attn.tasks.hypothesis import in_batches
@@ -25,7 +26,7 @@ from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of
 
 _POOLER = "pooler"
-_POOLINGS = (*POOLINGS, _POOLER)
+_SIGNATURES = ("serving_default", "token_ids", "attention")
 
 
 class EmbeddingTask(TextTask):
@@ -38,15 +39,19 @@ class EmbeddingTask(TextTask):
         backbone: A model from `{"token_ids": int32 (batch, length)}` to vectors
             (batch, length, features), such as `keras_attn.models.Bert`.
         tokenizer: Tokenizer of the texts.
-        pooling: "mean" or "max" over the tokens, "mean_max" for both, "first" for the vector of the
-            start token, or "pooler" for the output of the backbone's pooler.
+        pooling: "mean", "max" or another pooling of `SequencePooling` over the tokens, "first" for
+            the vector of the start token, a list of several, or "pooler" for the output of the
+            backbone's pooler.
         normalize: Whether to scale vectors to length 1, so that their dot product is the cosine.
         max_length: Maximum number of tokens of a text, including start and end tokens.
         truncate: Whether to truncate longer texts; otherwise they are an error.
+        prompts: Texts by name, to put one of them before each text, such as
+            `{"query": "query: "}`.
+        default_prompt: Name of the prompt where none is asked for; none by default.
 
     Raises:
-        UserError: `pooling` is unknown, `max_length` is less than 3 or exceeds the model's
-            positions, or the backbone has no pooler.
+        UserError: `pooling` or `default_prompt` is unknown, `max_length` is less than 3 or exceeds
+            the model's positions, or the backbone has no pooler.
 
     Examples:
         >>> tokenizer = CharacterTokenizer("abcdefghijklmnopqrstuvwxyz ")
@@ -59,19 +64,31 @@ class EmbeddingTask(TextTask):
     """
 
     kind = "embedding"
-    _saved = ("pooling", "normalize", "max_length", "truncate")
+    _saved = ("pooling", "normalize", "max_length", "truncate", "prompts", "default_prompt")
+    _saved_later: ClassVar = {"prompts": None, "default_prompt": None}
 
     def __init__(
         self,
         backbone: keras.Model,
         tokenizer: Tokenizer,
-        pooling: str = "mean",
+        pooling: str | Sequence[str] = "mean",
         normalize: bool = True,
         max_length: int = 256,
         truncate: bool = True,
+        prompts: Mapping[str, str] | None = None,
+        default_prompt: str | None = None,
     ):
         super().__init__(backbone, {"text": tokenizer})
-        require_one_of("pooling", pooling, _POOLINGS)
+        require_poolings(pooling, [_POOLER])
+        prompts = dict(prompts or {})
+        for name in prompts:
+            require(
+                name.isidentifier() and name not in _SIGNATURES,
+                "A prompt's name must be an identifier, and not that of a signature of exports.",
+                name=name,
+            )
+        if default_prompt is not None:
+            require_one_of("default_prompt", default_prompt, prompts)
         require(
             pooling != _POOLER or getattr(backbone, "pooler", None) is not None,
             "`pooling='pooler'` needs a backbone with a pooler.",
@@ -81,7 +98,9 @@ class EmbeddingTask(TextTask):
             backbone.use_pooler()
         check_framed_length(backbone, max_length)
         self.tokenizer = tokenizer
-        self.pooling = pooling
+        self.pooling = pooling if isinstance(pooling, str) else list(pooling)
+        self.prompts = prompts
+        self.default_prompt = default_prompt
         self.normalize = bool(normalize)
         self.max_length = max_length
         self.truncate = bool(truncate)
@@ -92,7 +111,9 @@ class EmbeddingTask(TextTask):
     def features(self) -> int:
         """Size of a text's vector."""
         shape = self.backbone.output_shape
-        return (shape if self._pool is None else self._pool.compute_output_shape(shape))[-1]
+        if self._pool is None:
+            return getattr(self.backbone, "features", shape[-1])
+        return self._pool.compute_output_shape(shape)[-1]
 
     def loss(self, labels: tf.Tensor, vectors: tf.Tensor, label_smoothing: float = 0.0) -> tuple:
         """Sums of the contrastive cross-entropy over pairs of texts (see `contrastive_loss`).
@@ -108,22 +129,28 @@ class EmbeddingTask(TextTask):
         return contrastive_loss(sources, targets, source_numbers, target_numbers, label_smoothing)
 
     def predict(
-        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+        self,
+        texts: Sequence[str],
+        progress: Callable[[int], None] | None = None,
+        prompt: str | None = None,
     ) -> np.ndarray:
         """Embeds texts.
 
         Args:
             texts: The texts.
             progress: Called with the number of texts done after each batch.
+            prompt: Name of the prompt before each text; the default prompt, if there is one, by
+                default.
 
         Returns:
             float32 (texts, features).
 
         Raises:
-            UserError: An input is not text, or exceeds the maximum length of a task that does not
-                truncate.
+            UserError: There is no such prompt, an input is not text, or exceeds the maximum length
+                of a task that does not truncate.
         """
-        texts = check_texts("texts", texts)
+        before = self._prompt(prompt)
+        texts = [before + text for text in check_texts("texts", texts)]
         if self.truncate:
             texts = [beginning(text, self.max_length) for text in texts]
         batches = batches_by_length(
@@ -155,21 +182,53 @@ class EmbeddingTask(TextTask):
         """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
         del n_best  # a text has one vector
         embed = compiled(self._embed, jit)
-        return self._signatures(
-            lambda text: {"embedding": embed(self.input_ids(text))},
-            lambda token_ids: {"embedding": embed(real_ids(token_ids))},
+
+        def from_text(name: str | None) -> Callable:
+            before = self._prompt(name)
+
+            def embed_texts(text: tf.Tensor) -> dict[str, tf.Tensor]:
+                text = tf.strings.join([before, text]) if before else text
+                return {"embedding": embed(self.input_ids(text))}
+
+            return embed_texts
+
+        signatures = self._signatures(
+            from_text(None), lambda token_ids: {"embedding": embed(real_ids(token_ids))}
         )
+        return signatures | {
+            name: ServingFunction(from_text(name), {"text": TEXTS}) for name in self.prompts
+        }
+
+    def _prompt(self, name: str | None) -> str:
+        """The text of a prompt, or of the default one."""
+        name = self.default_prompt if name is None else name
+        if name is None:
+            return ""
+        require_one_of("prompt", name, self.prompts)
+        return self.prompts[name]
 
     def _embed_texts(self, texts):
         return self._embed(self.input_ids(texts))
 
-    def _embed(self, token_ids):
-        pooled = self._pooled(self.backbone({"token_ids": token_ids}), token_ids != 0)
+    def vectors_of(self, outputs: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Makes the vectors of texts, as `predict` returns them, of the backbone's outputs.
+
+        Args:
+            outputs: Floating (batch, length, features).
+            mask: Boolean (batch, length), true where a token is.
+
+        Returns:
+            float32 (batch, features).
+        """
+        pooled = self._pooled(outputs, mask)
         return tf.math.l2_normalize(pooled, axis=1, epsilon=1e-24) if self.normalize else pooled
+
+    def _embed(self, token_ids):
+        return self.vectors_of(self.backbone({"token_ids": token_ids}), token_ids != 0)
 
     def _pooled(self, vectors, mask):
         if self._pool is None:
-            return tf.cast(self.backbone.pooled(vectors), tf.float32)
+            return tf.cast(self.backbone.pooled(vectors, mask), tf.float32)
         return self._pool(tf.cast(vectors, tf.float32), mask=mask)
 
     def __repr__(self) -> str:

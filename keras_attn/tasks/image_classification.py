@@ -116,6 +116,7 @@ def _patches(model: keras.Model) -> list[str] | None:
     sides = (np.broadcast_to(config[name], 2) for name in ("image_size", "patch_size"))
     rows, columns = np.floor_divide(*sides)
     first = ["[class]"] if config["class_token"] else []
+    first += ["[distillation]"] if config.get("distillation_token") else []
     return first + [f"{row},{column}" for row in range(rows) for column in range(columns)]
 
 

@@ -22,8 +22,9 @@ from keras_attn.tasks.texts import (
     padded,
     real_ids,
 )
-from keras_attn.tokenizers import WordPieceTokenizer
-from keras_attn.tokenizers.word_piece import CONTINUED, MASK
+from keras_attn.tokenizers import Tokenizer
+from keras_attn.tokenizers.base import MASK
+from keras_attn.tokenizers.word_piece import CONTINUED
 from keras_attn.validation import require, require_positive
 
 
@@ -59,7 +60,7 @@ class MaskedLMTask(TextTask):
     kind = "masked_lm"
     _saved = ("max_length",)
 
-    def __init__(self, backbone: keras.Model, tokenizer: WordPieceTokenizer, max_length: int = 256):
+    def __init__(self, backbone: keras.Model, tokenizer: Tokenizer, max_length: int = 256):
         super().__init__(backbone, {"text": tokenizer})
         require_mask_token(tokenizer)
         check_framed_length(backbone, max_length)
@@ -229,10 +230,16 @@ class MaskedLMTask(TextTask):
 
     def _written(self, texts, token_ids):
         """Texts (rows,) with tokens, ragged (rows, gaps), in place of their gaps."""
-        tokens = token_ids.with_values(self.tokenizer.tokens_of(token_ids.values))
+        tokens = token_ids.with_values(self.tokenizer.bytes_of(token_ids.values))
         nothing = tf.fill([tokens.nrows(), 1], "")
         tokens = tf.concat([tokens, nothing], axis=1)
         parts = tf.strings.split(texts, MASK)  # one more than there are gaps
+        if not self.tokenizer.is_continued.any():
+            filled = tf.strings.reduce_join(
+                parts.with_values(parts.values + tokens.values), axis=-1
+            )
+            # Bytes that are filled in may be parts of characters.
+            return tf.strings.unicode_transcode(filled, "UTF-8", "UTF-8", errors="replace")
         goes_on = tf.strings.regex_full_match(tokens.values, f"(?s){CONTINUED}.+")
         before = tf.where(
             goes_on, tf.strings.regex_replace(parts.values, r"\s+$", ""), parts.values

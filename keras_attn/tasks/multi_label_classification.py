@@ -50,7 +50,8 @@ class MultiLabelClassificationTask(ClassificationTask):
     """
 
     kind = "multi_label_classification"
-    _saved = (*ClassificationTask._saved, "thresholds")
+    _saved = ("labels", "max_length", "with_start", "truncate", "thresholds")
+    _saved_later: ClassVar = {"with_start": False, "truncate": False}
     _fewest_labels: ClassVar[int] = 1
 
     def __init__(

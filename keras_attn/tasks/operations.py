@@ -14,6 +14,7 @@ _FUNCTIONS = {
     "fit": ("keras_attn.training.fitting", "fit"),
     "evaluate": ("keras_attn.training.fitting", "evaluate"),
     "from_huggingface": ("keras_attn.convert.huggingface", "from_huggingface"),
+    "save_huggingface": ("keras_attn.convert.saved_huggingface", "save_huggingface"),
     "export": ("keras_attn.export.saved_model", "export_saved_model"),
 }
 _COMPUTING = ("fit", "evaluate", "export")

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_attn.ops.padding import padding_last
 from keras_attn.tasks.hypothesis import length_sorted_batches
-from keras_attn.tokenizers import Tokenizer
+from keras_attn.tokenizers import Tokenizer, shared_lengths
 from keras_attn.validation import UserError, require
 
 _WORDS_A_TOKEN = 8  # more than any tokenizer joins
@@ -243,12 +243,49 @@ def framed_ids(
     return framed(tokenizer, ids)
 
 
-def framed(tokenizer: Tokenizer, ids: tf.RaggedTensor) -> tf.Tensor:
+def joined_ids(
+    tokenizer: Tokenizer,
+    first: tf.RaggedTensor,
+    second: tf.RaggedTensor,
+    room: int,
+    truncate: bool,
+    ends_between: int = 1,
+) -> tf.RaggedTensor:
+    """Puts the ids of pairs of texts together inside a graph, end ids between both.
+
+    Args:
+        tokenizer: Of the texts.
+        first: Ids of the first texts, int32 (batch, None), ragged.
+        second: Ids of the second texts.
+        room: Greatest number of tokens of both texts.
+        truncate: Whether the ends of longer texts are left out (see `shared_lengths`).
+        ends_between: Number of end ids between both, 1 or 2.
+
+    Returns:
+        int32 (batch, None), ragged.
+
+    Raises:
+        InvalidArgumentError: A pair is longer and not to be cut, when the graph runs.
+    """
+    if truncate:
+        kept = shared_lengths(first.row_lengths(), second.row_lengths(), room)
+        first, second = (
+            tf.RaggedTensor.from_tensor(ids.to_tensor(), lengths)
+            for ids, lengths in zip((first, second), kept, strict=True)
+        )
+    ends = tf.fill([first.nrows(), ends_between], tf.constant(tokenizer.end_id, first.dtype))
+    ids = tf.concat([first, ends, second], axis=1)
+    what = f"pair of texts, with the end{'s' * (ends_between > 1)} between both,"
+    return ids if truncate else fitting(ids, room + ends_between + 1, what)
+
+
+def framed(tokenizer: Tokenizer, ids: tf.RaggedTensor, with_start: bool = True) -> tf.Tensor:
     """Puts start and end ids around ragged ids inside a graph, and pads them with 0.
 
     Args:
         tokenizer: Tokenizer with the special ids.
         ids: int32 (batch, None), ragged.
+        with_start: Whether the start id is before them.
 
     Returns:
         int32 (batch, length).
@@ -257,7 +294,7 @@ def framed(tokenizer: Tokenizer, ids: tf.RaggedTensor) -> tf.Tensor:
         tf.fill([ids.nrows(), 1], tf.constant(special, ids.dtype))
         for special in (tokenizer.start_id, tokenizer.end_id)
     )
-    return padded(tf.concat([start, ids, end], axis=1))
+    return padded(tf.concat([*([start] if with_start else []), ids, end], axis=1))
 
 
 def padded(ids: tf.RaggedTensor) -> tf.Tensor:

@@ -20,6 +20,11 @@ from keras_attn.validation import UserError, require, require_positive
 CONFIG_FILE = "tokenizer.json"
 FORMAT_VERSION = 1
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
+MASK = "[MASK]"
+"""The token in place of one that is hidden."""
+
+
+_DOTTED_I = 0x130  # the only capital whose lower case is two characters
 
 
 class Tokenizer(tf.Module, abc.ABC):
@@ -51,6 +56,8 @@ class Tokenizer(tf.Module, abc.ABC):
     start_id: int = 1
     end_id: int = 2
     unknown_id: int = 3
+    mask_id: int | None = None
+    """Id of `[MASK]`, or `None` for a vocabulary without it."""
 
     _files: ClassVar[tuple[str, ...]] = ()
     """Names of the asset files."""
@@ -93,6 +100,18 @@ class Tokenizer(tf.Module, abc.ABC):
         return len(self._tokens)
 
     @property
+    def is_special(self) -> np.ndarray:
+        """True for ids of special tokens, boolean (vocabulary,)."""
+        special = [self.pad_id, self.start_id, self.end_id, self.unknown_id]
+        special += [] if self.mask_id is None else [self.mask_id]
+        return np.isin(np.arange(self.vocabulary_size), special)
+
+    @property
+    def is_continued(self) -> np.ndarray:
+        """True for ids of tokens that continue a word and say so, boolean (vocabulary,)."""
+        return np.zeros(self.vocabulary_size, bool)
+
+    @property
     def splits_at_spaces(self) -> bool:
         """Whether a text's ids are those of its words, the parts between spaces (U+0020)."""
         return False
@@ -115,6 +134,17 @@ class Tokenizer(tf.Module, abc.ABC):
             Strings of that shape, the unknown token for ids outside the vocabulary.
         """
         return self._token_of_id.lookup(ids)
+
+    def bytes_of(self, ids: tf.Tensor) -> tf.Tensor:
+        """Looks up inside a graph what tokens spell, which may be a part of a character.
+
+        Args:
+            ids: int32, of any shape.
+
+        Returns:
+            Strings of that shape.
+        """
+        return self.tokens_of(ids)
 
     def id_to_token(self, token_id: int) -> str:
         """Returns the token of one id, the unknown token for an id outside the vocabulary."""
@@ -140,10 +170,9 @@ class Tokenizer(tf.Module, abc.ABC):
             shape=tuple(strings.shape) if strings.shape.rank is not None else None,
         )
         strings = tf.ensure_shape(strings, [None])
-        strings = self._lowercase(strings) if self._lowercase else strings
         if self._special_text is None:
-            return self._tokenize(strings)
-        return self._special_text.tokenize(strings, self._tokenize)
+            return self._tokenize_lowered(strings)
+        return self._special_text.tokenize(strings, self._tokenize_lowered)
 
     def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
         """Converts ids back to strings.
@@ -176,6 +205,44 @@ class Tokenizer(tf.Module, abc.ABC):
         dropped = ended | (ids == self.pad_id) | (ids == self.start_id)
         return self._detokenize(tf.ragged.boolean_mask(ids, ~dropped))
 
+    def tokenize_with_places(
+        self, strings: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Converts strings to ids, and finds the places of the tokens in the strings.
+
+        Special tokens in a string, such as `[MASK]`, are split like other text.
+
+        Args:
+            strings: String tensor (batch,) of valid UTF-8.
+
+        Returns:
+            The ids, and where each token begins and ends, all int32 (batch, None), ragged. Places
+            count the characters of the strings as they are given, before they are lower-cased and
+            accents are removed.
+
+        Raises:
+            UserError: The tokenizer does not know the places of its tokens.
+        """
+        strings = tf.ensure_shape(tf.convert_to_tensor(strings, tf.string), [None])
+        codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")
+        places = tf.ragged.range(codes.row_lengths()).values
+        if self._lowercase:
+            strings = self._lowercase(strings)
+            places = tf.repeat(places, tf.where(codes.values == _DOTTED_I, 2, 1))
+        return self._tokenize_placed(strings, tf.cast(places, tf.int32))
+
+    def _tokenize_placed(
+        self, strings: tf.Tensor, places: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """`tokenize_with_places` of strings, with the place of each of their code points."""
+        raise UserError(
+            f"{type(self).__name__} does not know the places of its tokens in a text, which this "
+            "task needs. Tokenizers that do: word_piece, sentencepiece, byte_level_bpe, characters."
+        )
+
+    def _tokenize_lowered(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        return self._tokenize(self._lowercase(strings) if self._lowercase else strings)
+
     @abc.abstractmethod
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """`tokenize` for strings (batch,) that are lower-cased where asked, and not special."""
@@ -184,6 +251,11 @@ class Tokenizer(tf.Module, abc.ABC):
         """`detokenize` for int32 ids (batch, None) without padding, start and end."""
         tokens = ids.with_values(self.tokens_of(ids.values))
         return tf.strings.reduce_join(tokens, axis=-1, separator=self.separator)
+
+    def _recognize_mask(self) -> None:
+        """Makes `[MASK]`, the last token, a special token that is recognized in texts."""
+        self.mask_id = self.vocabulary_size - 1
+        self._special_text = SpecialTextSplitter({MASK: self.mask_id})
 
     @abc.abstractmethod
     def get_config(self) -> dict[str, Any]:
@@ -277,6 +349,33 @@ def frequent(counts: Counter[str], min_count: int, what: str) -> list[str]:
         **{"min_count": min_count, f"distinct_{what}s": len(counts)},
     )
     return found
+
+
+def spelled_places(
+    ids: tf.RaggedTensor, lengths: tf.Tensor, places: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    """Finds the places of tokens that spell a text, one after the other.
+
+    Args:
+        ids: Of the tokens, (batch, None), ragged.
+        lengths: Number of units that each token spells, at least 1, (tokens,).
+        places: The place of each unit, (units,).
+
+    Returns:
+        The ids, and where each token begins and ends, (batch, None), ragged.
+
+    Raises:
+        InvalidArgumentError: The tokens do not spell all units, when the graph runs.
+    """
+    lengths = tf.cast(lengths, tf.int32)
+    ends = tf.cumsum(lengths)
+    spelled, units = tf.reduce_sum(lengths), tf.size(places)
+    message = ["The tokens of a text must spell it. Received units and spelled ones:"]
+    asserted = tf.debugging.Assert(spelled == units, [*message, units, spelled])
+    with tf.control_dependencies([] if asserted is None else [asserted]):
+        places = tf.identity(places)
+    begins = tf.gather(places, ends - lengths)
+    return ids, ids.with_values(begins), ids.with_values(tf.gather(places, ends - 1) + 1)
 
 
 def ids_after_special_tokens(keys: tf.Tensor, unknown_id: int) -> tf.lookup.StaticHashTable:

@@ -1,4 +1,4 @@
-"""Splitting of text into words as in BERT: at spaces, punctuation and Chinese characters."""
+"""Cleaning of text as in BERT, and splitting at spaces, punctuation and Chinese characters."""
 
 import functools
 import sys
@@ -7,9 +7,8 @@ import unicodedata
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.tokenizers.code_points import CodePointTable, code_points, lower_case
+from keras_attn.tokenizers.code_points import ITSELF, CodePointReplacer, code_points, lower_case
 
-_ITSELF = -1  # in a replacement: the code point that is replaced
 _SPACE = ord(" ")
 _LAST_MAPPED = 0x2FA1D  # above there is neither a decomposition nor a lower case
 
@@ -31,10 +30,7 @@ class BertWords(tf.Module):
 
     def __init__(self, lowercase: bool, strip_accents: bool, split_chinese: bool) -> None:
         super().__init__(name="bert_words")
-        rows, row_of_code = _replacements(lowercase, strip_accents, split_chinese)
-        self._row_of_code = CodePointTable(row_of_code)
-        self._values = tf.constant([code for row in rows for code in row], tf.int32)
-        self._splits = tf.constant(np.cumsum([0, *map(len, rows)]), tf.int64)
+        self._replacer = bert_replacer(lowercase, strip_accents, split_chinese)
 
     def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Splits a batch.
@@ -47,30 +43,66 @@ class BertWords(tf.Module):
             RaggedTensor of strings (batch, None), the words.
         """
         codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")
-        table = tf.RaggedTensor.from_row_splits(self._values, self._splits, validate=False)
-        replaced = tf.gather(table, self._row_of_code.lookup(codes.values))  # (code points, None)
-        itself = tf.repeat(codes.values, replaced.row_lengths())
-        replaced = replaced.with_values(
-            tf.where(replaced.values == _ITSELF, itself, replaced.values)
-        )
-        texts = codes.with_values(replaced).merge_dims(1, 2)
+        return self._split(codes.with_values(self._replacer.replaced(codes.values)))
+
+    def with_places(
+        self, strings: tf.Tensor, places: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Splits a batch, and finds the places of the words' code points.
+
+        Args:
+            strings: String tensor (batch,), UTF-8.
+            places: The place of each of their code points, (code points,).
+
+        Returns:
+            The words, and the place of each of their code points, one word after the other.
+        """
+        codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")
+        replaced = self._replacer.replaced(codes.values)  # (code points, None)
+        places = tf.repeat(places, replaced.row_lengths())
+        in_words = (replaced.values != _SPACE) & ((replaced.values < 9) | (replaced.values > 13))
+        words = self._split(codes.with_values(replaced))
+        return words, tf.boolean_mask(places, in_words)
+
+    def _split(self, codes: tf.RaggedTensor) -> tf.RaggedTensor:
+        texts = codes.merge_dims(1, 2)
         return tf.strings.split(tf.strings.unicode_encode(texts, "UTF-8"))
+
+
+def bert_replacer(
+    lowercase: bool,
+    strip_accents: bool,
+    split_chinese: bool,
+    clean: bool = True,
+    split_punctuation: bool = True,
+) -> CodePointReplacer:
+    """Makes the replacer of BERT's code points.
+
+    Args:
+        lowercase: See `BertWords`.
+        strip_accents: See `BertWords`.
+        split_chinese: See `BertWords`.
+        clean: Whether control characters are dropped, and spaces of all kinds become spaces.
+        split_punctuation: Whether there are spaces around punctuation.
+    """
+    rows = _replacements(lowercase, strip_accents, split_chinese, clean, split_punctuation)
+    return CodePointReplacer(*rows)
 
 
 @functools.cache
 def _replacements(
-    lowercase: bool, strip_accents: bool, split_chinese: bool
+    lowercase: bool, strip_accents: bool, split_chinese: bool, clean: bool, split_punctuation: bool
 ) -> tuple[tuple[tuple[int, ...], ...], np.ndarray]:
     """The distinct replacements, and which of them each code point has, (1114112,) int32."""
-    dropped, is_space = code_points("dropped"), code_points("spaces")
-    marks, punctuation = code_points("marks"), code_points("punctuation")
+    dropped, is_space = code_points("dropped") & clean, code_points("spaces") & clean
+    marks, punctuation = code_points("marks"), code_points("punctuation") & split_punctuation
     whole = code_points("undecomposed")
     is_chinese = code_points("chinese") & split_chinese
     rows: dict[tuple[int, ...], int] = {
-        (_ITSELF,): 0,
+        (ITSELF,): 0,
         (): 1,
         (_SPACE,): 2,
-        (_SPACE, _ITSELF, _SPACE): 3,
+        (_SPACE, ITSELF, _SPACE): 3,
     }
     row_of_code = np.zeros(sys.maxunicode + 1, np.int32)
     row_of_code[is_chinese | punctuation] = 3

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_attn.documents import parse_json
 from keras_attn.reading import read_text
-from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, read_texts
+from keras_attn.tokenizers.base import MASK, SPECIAL_TOKENS, Tokenizer, read_texts, spelled_places
 from keras_attn.tokenizers.byte_words import ByteWords, byte_characters
 from keras_attn.tokenizers.merges import check_merges, merge_model
 from keras_attn.tokenizers.sentencepiece_model import SentencePieceModel
@@ -42,6 +42,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
         lowercase: Whether text is lower-cased first.
         split_special_tokens: Whether special tokens in a text are split like other text. Use True
             for untrusted texts.
+        with_mask: Whether the last token, `[MASK]`, is a special token too.
 
     Raises:
         UserError: A byte, a special token, or a part or the result of a merge is not in the
@@ -69,6 +70,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
         special_tokens: Sequence[str] = (END_OF_TEXT,) * len(SPECIAL_TOKENS),
         lowercase: bool = False,
         split_special_tokens: bool = False,
+        with_mask: bool = False,
     ) -> None:
         super().__init__(tokens, lowercase, special_tokens)
         check_merges(tokens, merges, byte_characters())
@@ -76,9 +78,14 @@ class ByteLevelBpeTokenizer(Tokenizer):
         self.special_tokens = tuple(special_tokens)
         self.merges = tuple((first, second) for first, second in merges)
         self.split_special_tokens = bool(split_special_tokens)
+        self.with_mask = bool(with_mask)
+        if with_mask:
+            require(tokens[-1] == MASK, f"The last token must be {MASK}.", last=tokens[-1])
+            self.mask_id = len(tokens) - 1
         # Texts may not contain the padding.
         if not split_special_tokens:
-            ids = {token: list(tokens).index(token) for token in special_tokens[1:]}
+            recognized = [*special_tokens[1:], *([MASK] if with_mask else [])]
+            ids = {token: list(tokens).index(token) for token in recognized}
             self._special_text = SpecialTextSplitter(ids)
         self._words = ByteWords()
         self._model = SentencePieceModel(merge_model(tokens, self.merges, byte_characters()))
@@ -117,6 +124,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
         lowercase: bool = False,
         split_special_tokens: bool = False,
         min_count: int = 2,
+        with_mask: bool = False,
     ) -> "ByteLevelBpeTokenizer":
         """Trains a vocabulary, special tokens first; the same texts always give the same one.
 
@@ -124,11 +132,13 @@ class ByteLevelBpeTokenizer(Tokenizer):
 
         Args:
             texts: Strings to train on.
-            vocabulary_size: Largest number of ids: special tokens, 256 bytes and merges.
+            vocabulary_size: Largest number of ids: special tokens, 256 bytes and merges, and
+                `[MASK]`.
             special_tokens: See the class; by default those of the other kinds, as ids 0 to 3.
             lowercase: Whether text is lower-cased, now and in `tokenize`.
             split_special_tokens: See the class.
             min_count: How often two neighbors must occur to be merged.
+            with_mask: Whether `[MASK]`, a special token, is added at the end.
 
         Returns:
             The tokenizer.
@@ -139,7 +149,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
         """
         require_positive(vocabulary_size=vocabulary_size, min_count=min_count)
         special = list(dict.fromkeys(special_tokens))
-        smallest = len(special) + len(byte_characters())
+        smallest = len(special) + len(byte_characters()) + with_mask
         require(
             vocabulary_size >= smallest,
             f"`vocabulary_size` must be at least {smallest}.",
@@ -151,7 +161,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
         model = library.Tokenizer(library.models.BPE())
         model.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
         trainer = library.trainers.BpeTrainer(
-            vocab_size=vocabulary_size,
+            vocab_size=vocabulary_size - with_mask,
             min_frequency=min_count,
             special_tokens=special,
             initial_alphabet=byte_characters(),
@@ -161,7 +171,13 @@ class ByteLevelBpeTokenizer(Tokenizer):
         trained = parse_json(model.to_str(), "tokenizers")["model"]
         tokens = sorted(trained["vocab"], key=trained["vocab"].__getitem__)
         merges = [tuple(pair) for pair in trained["merges"]]
-        return cls(tokens, merges, special_tokens, lowercase, split_special_tokens)
+        tokens += [MASK] if with_mask else []
+        return cls(tokens, merges, special_tokens, lowercase, split_special_tokens, with_mask)
+
+    def bytes_of(self, ids: tf.Tensor) -> tf.Tensor:
+        """Looks up inside a graph what tokens spell (see `Tokenizer.bytes_of`)."""
+        known = (ids >= 0) & (ids < self.vocabulary_size)
+        return tf.gather(self._bytes_of_id, tf.where(known, ids, self.unknown_id))
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         words = self._words(strings)
@@ -169,19 +185,25 @@ class ByteLevelBpeTokenizer(Tokenizer):
         ids = tf.gather(self._model.encode(distinct), which)
         return words.with_values(ids).merge_dims(1, 2)
 
+    def _tokenize_placed(self, strings, places):
+        ids = self._tokenize(strings)
+        codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace").values
+        characters = tf.strings.unicode_encode(tf.expand_dims(codes, 1), "UTF-8")
+        of_bytes = tf.repeat(places, tf.strings.length(characters))
+        return spelled_places(ids, tf.strings.length(self.bytes_of(ids.values)), of_bytes)
+
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        known = (ids.values >= 0) & (ids.values < self.vocabulary_size)
-        ids = ids.with_values(tf.where(known, ids.values, self.unknown_id))
-        strings = tf.strings.reduce_join(tf.gather(self._bytes_of_id, ids), axis=-1)
+        strings = tf.strings.reduce_join(ids.with_values(self.bytes_of(ids.values)), axis=-1)
         return tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", errors="replace")
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of `__init__` but the vocabulary and merges, which are assets."""
-        return {
+        config = {
             "special_tokens": list(self.special_tokens),
             "lowercase": self.lowercase,
             "split_special_tokens": self.split_special_tokens,
         }
+        return config | ({"with_mask": True} if self.with_mask else {})
 
     def assets(self) -> dict[str, bytes]:
         """Returns the vocabulary as `vocab.json` and the merges as `merges.txt`."""

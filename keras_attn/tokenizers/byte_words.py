@@ -24,6 +24,22 @@ def byte_characters() -> list[str]:
     return [chr(moved.get(byte, byte)) for byte in range(256)]
 
 
+class ByteCharacters(tf.Module):
+    """Writes each byte of a text as a character."""
+
+    def __init__(self) -> None:
+        super().__init__(name="byte_characters")
+        self._character_of_byte = tf.constant([ord(char) for char in byte_characters()], tf.int32)
+
+    def __call__(self, strings: tf.Tensor) -> tf.Tensor:
+        """Writes strings (batch,) with one character per byte."""
+        content = tf.cast(tf.io.decode_raw(tf.strings.reduce_join(strings), tf.uint8), tf.int32)
+        characters = tf.RaggedTensor.from_row_lengths(
+            tf.gather(self._character_of_byte, content), tf.strings.length(strings), validate=False
+        )
+        return tf.strings.unicode_encode(characters, "UTF-8")
+
+
 class ByteWords(tf.Module):
     r"""Splits texts into GPT-2's words by its pattern.
 

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_attn.tokenizers.base import (
+    MASK,
     SPECIAL_TOKENS,
     Tokenizer,
     frequent,
@@ -27,6 +28,7 @@ class CharacterTokenizer(Tokenizer):
     Args:
         characters: The vocabulary without special tokens: one code point each, none twice.
         lowercase: Whether text is lower-cased first.
+        with_mask: Whether the vocabulary ends with `[MASK]`, which is recognized in texts.
 
     Raises:
         UserError: `characters` is empty, or an item is not a single character or appears twice.
@@ -39,7 +41,9 @@ class CharacterTokenizer(Tokenizer):
 
     kind = "characters"
 
-    def __init__(self, characters: Sequence[str], lowercase: bool = False) -> None:
+    def __init__(
+        self, characters: Sequence[str], lowercase: bool = False, with_mask: bool = False
+    ) -> None:
         require(len(characters) > 0, "`characters` must not be empty.", characters=characters)
         for position, character in enumerate(characters):
             require(
@@ -47,13 +51,20 @@ class CharacterTokenizer(Tokenizer):
                 f"`characters[{position}]` must be a single character.",
                 character=character,
             )
-        super().__init__([*SPECIAL_TOKENS, *characters], lowercase)
+        super().__init__([*SPECIAL_TOKENS, *characters, *([MASK] if with_mask else [])], lowercase)
+        self.with_mask = bool(with_mask)
+        if with_mask:
+            self._recognize_mask()
         codes = tf.constant([ord(character) for character in characters], tf.int32)
         self._id_of_code = ids_after_special_tokens(codes, self.unknown_id)
 
     @classmethod
     def train(
-        cls, texts: Iterable[str], min_count: int = 1, lowercase: bool = False
+        cls,
+        texts: Iterable[str],
+        min_count: int = 1,
+        lowercase: bool = False,
+        with_mask: bool = False,
     ) -> "CharacterTokenizer":
         """Collects the characters of some texts.
 
@@ -61,6 +72,7 @@ class CharacterTokenizer(Tokenizer):
             texts: Strings to count characters in.
             min_count: How often a character must occur to be in the vocabulary.
             lowercase: Whether text is lower-cased, now and in `tokenize`.
+            with_mask: See the class.
 
         Returns:
             A tokenizer whose vocabulary is sorted by falling count, then by code point.
@@ -71,12 +83,18 @@ class CharacterTokenizer(Tokenizer):
         counts: Counter[str] = Counter()
         for text in read_texts(texts, lowercase):
             counts.update(text)
-        return cls(frequent(counts, min_count, "character"), lowercase)
+        return cls(frequent(counts, min_count, "character"), lowercase, with_mask)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")
         return codes.with_values(self._id_of_code.lookup(codes.values))
 
+    def _tokenize_placed(self, strings, places):
+        ids = self._tokenize(strings)
+        return ids, ids.with_values(places), ids.with_values(places + 1)
+
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of `__init__`."""
-        return {"characters": self.vocabulary[len(SPECIAL_TOKENS) :], "lowercase": self.lowercase}
+        characters = self.vocabulary[len(SPECIAL_TOKENS) : self.mask_id]
+        config = {"characters": characters, "lowercase": self.lowercase}
+        return config | ({"with_mask": True} if self.with_mask else {})

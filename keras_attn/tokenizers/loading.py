@@ -12,6 +12,7 @@ from keras_attn.tokenizers.base import CONFIG_FILE, FORMAT_VERSION, Tokenizer
 from keras_attn.tokenizers.byte_level_bpe import ByteLevelBpeTokenizer
 from keras_attn.tokenizers.characters import CharacterTokenizer
 from keras_attn.tokenizers.marian import MarianTokenizer
+from keras_attn.tokenizers.pipeline import PipelineTokenizer
 from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_attn.tokenizers.symbols import SymbolTokenizer
 from keras_attn.tokenizers.word_piece import WordPieceTokenizer
@@ -28,7 +29,7 @@ _TRAINED = {
     )
 }
 # Those that only conversions make as well.
-_CLASSES = _TRAINED | {MarianTokenizer.kind: MarianTokenizer}
+_CLASSES = _TRAINED | {cls.kind: cls for cls in (MarianTokenizer, PipelineTokenizer)}
 # What the classes, and the libraries below them, say of values that do not fit.
 _DAMAGES = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, OverflowError)
 

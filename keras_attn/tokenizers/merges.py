@@ -7,8 +7,8 @@ from itertools import pairwise
 from keras_attn.validation import require
 
 _UNKNOWN = "<unknown>"  # SentencePiece wants a piece for it, which gets the last id
-# A table of no replacements: without any, SentencePiece prints a message.
-_NO_REPLACEMENTS = struct.pack("<I", 1024) + bytes(1024 + 1)
+NO_REPLACEMENTS = struct.pack("<I", 1024) + bytes(1024 + 1)
+"""A table of no replacements: without any, SentencePiece prints a message."""
 _NEEDED = "The vocabulary must contain the parts and the result of each merge."
 _AS_TRAINED = "Merges must be in the order of training: each token is made by earlier merges."
 
@@ -33,7 +33,7 @@ def merge_model(
     proto.trainer_spec.vocab_size = len(tokens) + 1
     proto.trainer_spec.unk_id = len(tokens)
     proto.normalizer_spec.name = "identity"
-    proto.normalizer_spec.precompiled_charsmap = _NO_REPLACEMENTS
+    proto.normalizer_spec.precompiled_charsmap = NO_REPLACEMENTS
     proto.normalizer_spec.add_dummy_prefix = False
     proto.normalizer_spec.remove_extra_whitespaces = False
     proto.normalizer_spec.escape_whitespaces = False
@@ -43,12 +43,14 @@ def merge_model(
     for token in tokens:
         kind = kinds.NORMAL if token in ranks else kinds.CONTROL
         proto.pieces.add(piece=token, score=-ranks.get(token, 0), type=kind)
-    taken = set(tokens)
-    unknown = next(
-        name for n in range(len(tokens) + 1) if (name := _UNKNOWN + "_" * n) not in taken
-    )
-    proto.pieces.add(piece=unknown, type=kinds.UNKNOWN)
+    proto.pieces.add(piece=unused_name(tokens), type=kinds.UNKNOWN)
     return proto.SerializeToString()
+
+
+def unused_name(tokens: Sequence[str]) -> str:
+    """Returns a name for the piece of unknown texts that is no token."""
+    taken = set(tokens)
+    return next(name for n in range(len(tokens) + 1) if (name := _UNKNOWN + "_" * n) not in taken)
 
 
 def check_merges(

@@ -147,6 +147,19 @@ class SentencePieceTokenizer(Tokenizer):
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         return self._resource.encode(strings)
 
+    def _tokenize_placed(self, strings, places):
+        ids, begins, ends = self._resource.encode_with_offsets(strings)
+        codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")
+        characters = tf.strings.unicode_encode(tf.expand_dims(codes.values, 1), "UTF-8")
+        of_bytes = tf.repeat(places, tf.strings.length(characters))
+        of_bytes = tf.concat([of_bytes, [0]], axis=0)  # for tokens without a byte
+        first = tf.cumsum(tf.strings.length(strings), exclusive=True)
+        first = tf.gather(first, ids.value_rowids())
+        begin = tf.gather(of_bytes, first + begins.values)
+        last = tf.gather(of_bytes, tf.maximum(first + ends.values - 1, 0))
+        end = tf.where(ends.values > begins.values, last + 1, begin)
+        return ids, ids.with_values(begin), ids.with_values(end)
+
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         known = (ids.values >= 0) & (ids.values < self.vocabulary_size)
         return self._resource.decode(ids.with_values(tf.where(known, ids.values, self.unknown_id)))

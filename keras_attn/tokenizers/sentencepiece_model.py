@@ -71,6 +71,27 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
         )
         return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
 
+    def encode_with_offsets(self, strings: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
+        """Splits strings (batch,) into pieces, and finds their bytes.
+
+        Returns:
+            The ids of the pieces, and where each begins and ends, int32 (batch, None).
+        """
+        values, row_splits, begins, ends = (
+            gen_sentencepiece_tokenizer.sentencepiece_tokenize_with_offsets_op(
+                self.resource_handle,
+                strings,
+                nbest_size=0,
+                alpha=1.0,
+                add_bos=False,
+                add_eos=False,
+                reverse=False,
+                out_type=tf.int32,
+            )
+        )
+        ids = tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
+        return ids, *(ids.with_values(tf.cast(one, tf.int32)) for one in (begins, ends))
+
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """Converts ids of the model, RaggedTensor int32 (batch, None), to strings (batch,)."""
         return gen_sentencepiece_tokenizer.sentencepiece_detokenize_op(

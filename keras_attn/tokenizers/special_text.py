@@ -1,13 +1,13 @@
 """Special tokens in a text."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import tensorflow as tf
 
-# A byte that never occurs in UTF-8. Splitting at it, because the splitting at patterns of
-# tensorflow-text ends a text at its first NUL.
-_CUT = b"\xff"
+CUT = b"\xff"
+"""A byte that never occurs in UTF-8, to split at: the splitting at patterns of tensorflow-text ends
+a text at its first NUL."""
 
 
 class SpecialTextSplitter(tf.Module):
@@ -19,10 +19,8 @@ class SpecialTextSplitter(tf.Module):
 
     def __init__(self, ids: Mapping[str, int]) -> None:
         super().__init__(name="special_text")
-        tokens = sorted(ids, key=len, reverse=True)  # the longest that fits
-        # RE2 does not support escaped characters outside ASCII.
-        escaped = [re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", token) for token in tokens]
-        self._pattern = f"({'|'.join(escaped)})"
+        tokens = [*ids]
+        self._pattern = longest_of(tokens)
         self._id_of_token = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 tf.constant([token.encode() for token in tokens], tf.string),
@@ -44,8 +42,8 @@ class SpecialTextSplitter(tf.Module):
             RaggedTensor int32 (batch, None).
         """
         strings = tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", errors="replace")
-        strings = tf.strings.regex_replace(strings, self._pattern, _CUT + rb"\1" + _CUT)
-        pieces = tf.strings.split(strings, _CUT)
+        strings = tf.strings.regex_replace(strings, self._pattern, CUT + rb"\1" + CUT)
+        pieces = tf.strings.split(strings, CUT)
         special = self._id_of_token.lookup(pieces.values)
         is_special = special >= 0
         ids = tokenize(tf.where(is_special, "", pieces.values))
@@ -53,3 +51,13 @@ class SpecialTextSplitter(tf.Module):
             tf.boolean_mask(special, is_special), tf.cast(is_special, tf.int64), validate=False
         )
         return pieces.with_values(tf.concat([specials, ids], axis=1)).merge_dims(1, 2)
+
+
+def longest_of(tokens: Iterable[str]) -> str:
+    """Returns a pattern of the longest of some texts that fits."""
+    # RE2 does not support escaped characters outside ASCII.
+    escaped = [
+        re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", token)
+        for token in sorted(tokens, key=len, reverse=True)
+    ]
+    return f"({'|'.join(escaped)})"

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_attn.tokenizers.base import (
+    MASK,
     SPECIAL_TOKENS,
     Tokenizer,
     frequent,
@@ -28,6 +29,7 @@ class SymbolTokenizer(Tokenizer):
     Args:
         symbols: The vocabulary without special tokens; no whitespace within, none twice.
         lowercase: Whether text is lower-cased first.
+        with_mask: Whether the vocabulary ends with `[MASK]`, which is recognized in texts.
 
     Raises:
         UserError: `symbols` is empty, or a symbol is empty, contains whitespace, appears twice or
@@ -42,7 +44,9 @@ class SymbolTokenizer(Tokenizer):
     kind = "symbols"
     separator = " "
 
-    def __init__(self, symbols: Sequence[str], lowercase: bool = False) -> None:
+    def __init__(
+        self, symbols: Sequence[str], lowercase: bool = False, with_mask: bool = False
+    ) -> None:
         require(len(symbols) > 0, "`symbols` must not be empty.", symbols=symbols)
         for position, symbol in enumerate(symbols):
             require(
@@ -50,13 +54,20 @@ class SymbolTokenizer(Tokenizer):
                 f"`symbols[{position}]` must be text without whitespace.",
                 symbol=symbol,
             )
-        super().__init__([*SPECIAL_TOKENS, *symbols], lowercase)
+        super().__init__([*SPECIAL_TOKENS, *symbols, *([MASK] if with_mask else [])], lowercase)
+        self.with_mask = bool(with_mask)
+        if with_mask:
+            self._recognize_mask()
         keys = tf.constant([symbol.encode() for symbol in symbols], tf.string)
         self._id_of_symbol = ids_after_special_tokens(keys, self.unknown_id)
 
     @classmethod
     def train(
-        cls, texts: Iterable[str], min_count: int = 1, lowercase: bool = False
+        cls,
+        texts: Iterable[str],
+        min_count: int = 1,
+        lowercase: bool = False,
+        with_mask: bool = False,
     ) -> "SymbolTokenizer":
         """Collects the symbols of some texts.
 
@@ -64,6 +75,7 @@ class SymbolTokenizer(Tokenizer):
             texts: Strings to count symbols in.
             min_count: How often a symbol must occur to be in the vocabulary.
             lowercase: Whether text is lower-cased, now and in `tokenize`.
+            with_mask: See the class.
 
         Returns:
             A tokenizer whose vocabulary is sorted by falling count, then by code points.
@@ -75,9 +87,9 @@ class SymbolTokenizer(Tokenizer):
         for text in read_texts(texts, lowercase):
             # Bytes split at ASCII whitespace, as the graph does; str would split at more.
             counts.update(symbol.decode() for symbol in text.encode().split())
-        for special in SPECIAL_TOKENS:
+        for special in (*SPECIAL_TOKENS, *([MASK] if with_mask else [])):
             counts.pop(special, None)
-        return cls(frequent(counts, min_count, "symbol"), lowercase)
+        return cls(frequent(counts, min_count, "symbol"), lowercase, with_mask)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         symbols = tf.strings.split(strings)
@@ -85,4 +97,6 @@ class SymbolTokenizer(Tokenizer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of `__init__`."""
-        return {"symbols": self.vocabulary[len(SPECIAL_TOKENS) :], "lowercase": self.lowercase}
+        symbols = self.vocabulary[len(SPECIAL_TOKENS) : self.mask_id]
+        config = {"symbols": symbols, "lowercase": self.lowercase}
+        return config | ({"with_mask": True} if self.with_mask else {})

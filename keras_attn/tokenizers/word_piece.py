@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_attn.reading import read_text
-from keras_attn.tokenizers.base import Tokenizer, read_texts
+from keras_attn.tokenizers.base import MASK, Tokenizer, read_texts, spelled_places
 from keras_attn.tokenizers.bert_words import BertWords
 from keras_attn.tokenizers.special_text import SpecialTextSplitter
 from keras_attn.tokenizers.training_library import training_library
@@ -17,7 +17,8 @@ from keras_attn.tokenizers.vocabulary_files import word_piece_tokens
 from keras_attn.validation import UserError, require, require_positive
 
 VOCABULARY_FILE = "vocab.txt"
-PAD, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+PAD, UNKNOWN, START, END = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+SPECIAL = (PAD, UNKNOWN, START, END, MASK)
 CONTINUED = "##"
 _MOST_CHARACTERS = 100
 _LONGEST_TOKEN = 256  # of FastWordpieceTokenizer
@@ -187,11 +188,26 @@ class WordPieceTokenizer(Tokenizer):
         return cls(tokens, lowercase, strip_accents, split_chinese, split_special_tokens)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        words = self._words(strings)
+        return self._pieces_of(self._words(strings)).merge_dims(1, 2)
+
+    def _tokenize_placed(self, strings, places):
+        words, places = self._words.with_places(strings, places)
+        pieces = self._pieces_of(words)  # (batch, words, None)
+        ids = pieces.merge_dims(1, 2)
+        tokens = tf.strings.regex_replace(self.tokens_of(ids.values), f"^{CONTINUED}(.)", r"\1")
+        lengths = tf.strings.length(tokens, unit="UTF8_CHAR")
+        of_words = tf.strings.length(words.values, unit="UTF8_CHAR")
+        whole = tf.gather(of_words, pieces.values.value_rowids())
+        # A word that is unknown is one token.
+        lengths = tf.where(ids.values == self.unknown_id, whole, lengths)
+        return spelled_places(ids, lengths, places)
+
+    def _pieces_of(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        """The pieces of words (batch, words), int32 (batch, words, None)."""
         too_long = tf.strings.length(words.values, unit="UTF8_CHAR") > _MOST_CHARACTERS
         # The op counts bytes; so many are unknown to it.
         values = tf.where(too_long, "-" * (_MOST_BYTES + 1), words.values)
-        return words.with_values(self._pieces.tokenize(values)).merge_dims(1, 2)
+        return words.with_values(self._pieces.tokenize(values))
 
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         return tf.strings.regex_replace(super()._detokenize(ids), f"(^| ){CONTINUED}", "")

@@ -19,7 +19,11 @@ from keras_attn.tasks import Task
 from keras_attn.training import measuring
 from keras_attn.training.given_data import Columns, Parts, is_path, paths_of, written_data
 from keras_attn.training.prepared import prepare, read_data
-from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER, require_new
+from keras_attn.training.reporting.run_folder import (
+    CHECKPOINTS_FOLDER,
+    TEACHERS_FOLDER,
+    require_new,
+)
 from keras_attn.training.resolving import check, require_fitting_task, resolved
 from keras_attn.training.run import train
 from keras_attn.training.run_settings import (
@@ -30,6 +34,7 @@ from keras_attn.training.run_settings import (
 )
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
 from keras_attn.training.task_runs import TASK_RUNS
+from keras_attn.training.teachers import checksum
 from keras_attn.validation import require, require_one_of
 
 _START, _DATA = "start", "data"
@@ -68,6 +73,7 @@ def from_preset(
     data: Any,
     task: str | None = None,
     columns: Columns | None = None,
+    teacher: Any = None,
     **settings: Any,
 ) -> Task:
     """Makes a task with random weights; see `Task.from_preset`."""
@@ -85,9 +91,10 @@ def from_preset(
     )
     task = task or fitting[0]
     with tempfile.TemporaryDirectory() as folder:
-        found = _written({"train": data}, Path(folder), columns, task)
+        unlabeled = bool(settings.get("data", {}).get("unlabeled"))
+        found = _written({"train": data}, Path(folder), columns, task, unlabeled)
         start = {"preset": name, "task": task, "data": found}
-        complete = resolved(start, _layer(settings))
+        complete = resolved(start, _layer(settings), _taught_by(teacher, Path(folder)))
         check(complete)
         run_data = read_data(complete, whole=True)
     run_data = dataclasses.replace(run_data, texts={"train": run_data.texts["train"]})
@@ -106,12 +113,14 @@ def fit(
     columns: Columns | None = None,
     resume: bool = False,
     callbacks: Sequence[keras.callbacks.Callback] = (),
+    teacher: Any = None,
     **settings: Any,
 ) -> FitResult:
     """Trains a task; see `Task.fit`."""
     given = {"train": train_data, "valid": validation, "test": test}
     given = {name: value for name, value in given.items() if value is not None}
     layer, options = _layer(settings), {"resume": resume, "callbacks": callbacks}
+    options["teacher"] = teacher
     if out is not None:
         return _fit(task, given, Path(out), columns, layer, options)
     require(not resume, "`resume=True` needs `out`, the folder of the run.", out=out)
@@ -132,12 +141,16 @@ def _fit(
     """Trains a task in a folder, by a layer of settings and options of `train`."""
     resume = options["resume"] and (out / RUN_FILE).is_file()
     options = {**options, "resume": resume}
+    teacher = options.pop("teacher")
     kind = current_task_name(layer.get("task", task.kind))
     with tempfile.TemporaryDirectory() as staged:
-        data = _written(given, Path(staged), columns or getattr(task, "columns", None), kind)
+        columns = columns or getattr(task, "columns", None)
+        unlabeled = bool(layer.get("data", {}).get("unlabeled"))
+        data = _written(given, Path(staged), columns, kind, unlabeled)
         if resume:
             data = _moved(data, Path(staged), _same_file, out)
-            results = train(out, {"data": data}, layer, **options)
+            taught = _taught_by(teacher, out)
+            results = train(out, {"data": data}, layer, taught, **options)
         else:
             require_new(out, allowed=())
             require_fitting_task(kind, DataSettings(**{**layer.get("data", {}), **data}))
@@ -145,7 +158,8 @@ def _fit(
                 layers = _layers_of(task, out)
                 data = _moved(data, Path(staged), _new_file, out)
                 ready = vars(task).pop("run_data", None)
-                results = train(out, *layers, {"data": data}, layer, ready=ready, **options)
+                layers += [{"data": data}, layer, _taught_by(teacher, out)]
+                results = train(out, *layers, ready=ready, **options)
     trained = Task.load(out / "task")
     if _shapes(trained) == _shapes(task):
         task.backbone.set_weights(trained.backbone.get_weights())
@@ -175,20 +189,28 @@ def evaluate(
 
 
 def _written(
-    given: Mapping[str, Any], folder: Path, columns: Columns | None, task: str
+    given: Mapping[str, Any],
+    folder: Path,
+    columns: Columns | None,
+    task: str,
+    unlabeled: bool = False,
 ) -> dict[str, Any]:
     """Writes data in memory to files, and returns settings of the section `data`."""
     run = TASK_RUNS[task]
     if run.of_series:
         return _written_series(given, folder, columns)
-    parts = Parts(run.columns, run.optional_columns, task in _OF_FILES)
+    parts = Parts(run.parts_in(columns), run.optional_columns, task in _OF_FILES)
+    train = Parts(parts.names[:1]) if unlabeled else parts
     data: dict[str, Any] = {
-        name: written_data(value, folder, name, parts, columns) for name, value in given.items()
+        name: written_data(value, folder, name, train if name == "train" else parts, columns)
+        for name, value in given.items()
     }
     of_files = [is_path(value) for value in given.values()]
     if columns is not None and any(of_files):
         require(all(of_files), "`columns` mean either files or data in memory.", columns=columns)
         data["columns"] = parts.named(columns)
+    elif parts.names != run.columns:
+        data["columns"] = {part: part for part in parts.names}
     return data
 
 
@@ -267,6 +289,37 @@ def _layers_of(task: Task, out: Path) -> list[dict[str, Any]]:
     rules = {condition: _without_task(one) for condition, one in kept.get("by_amount", {}).items()}
     kept["by_amount"] = rules
     return [kept, {"init": str(start), "task": task.kind}]
+
+
+def _taught_by(teacher: Any, folder: Path) -> dict[str, Any]:
+    """Settings by which a task learns from teachers, saved in a folder or compared with those."""
+    if teacher is None:
+        return {}
+    teachers = list(teacher) if isinstance(teacher, list | tuple) else [teacher]
+    paths = []
+    for number, one in enumerate(teachers, 1):
+        require(
+            isinstance(one, Task) or is_path(one),
+            "`teacher` must be a task, the folder of a run or task, or a list of them.",
+            teacher=type(one).__name__,
+        )
+        if isinstance(one, Task):
+            one = _saved_teacher(one, folder / TEACHERS_FOLDER / str(number))
+        paths.append(str(one))
+    return {"distillation": {"teachers": paths}}
+
+
+def _saved_teacher(teacher: Task, path: Path) -> Path:
+    if path.is_dir():
+        require(
+            checksum(Task.load(path)) == checksum(teacher),
+            "The teachers must be those that the run began with.",
+            run=str(path.parent.parent),
+        )
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    teacher.save(path)
+    return path
 
 
 def _without_task(sections: Mapping[str, Any]) -> dict[str, Any]:

@@ -107,6 +107,8 @@ def measure_test(out: Path, settings: RunSettings, texts: Any) -> dict[str, floa
     # As it is loaded later: in float32, whatever precision it was trained in.
     task = run.task_class.load(task_folder(out))
     print(f"Measuring on {texts.name} …", flush=True)
+    if cut := run.count_cut(settings, texts, task):
+        print(f" truncated: {cut:,} of {len(texts):,} test {run.items}", flush=True)
     results = run.measure(task, texts, settings.metrics)
     write_text(out / RESULTS_FILE, json.dumps(results, indent=1) + "\n")
     names = run.shown_metrics(results, settings.metrics)

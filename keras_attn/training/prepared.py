@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,16 @@ from keras_attn.data import Examples
 from keras_attn.memory import return_free_memory
 from keras_attn.tasks import Task, task_folder
 from keras_attn.tokenizers import Tokenizer
+from keras_attn.training.answers import RunAnswers
 from keras_attn.training.by_amount import follow_amount
+from keras_attn.training.loop.teaching import Teaching
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.description import count_parameters
 from keras_attn.training.reporting.run_folder import TokenizerMaker
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.training.task_runs.base import with_lengths
+from keras_attn.training.teachers import check_tokenizers, load_teachers, with_checksums
 from keras_attn.validation import UserError, require
 
 Scope = Callable[[], contextlib.AbstractContextManager]
@@ -37,6 +40,8 @@ class RunData:
         source_task: The task that the run starts from, with a new head if it needs one, or `None`.
         loaded_task: That task as it was loaded.
         applied_rules: Settings that follow from the amount of data, by condition.
+        teachers: The teachers of the soft targets.
+        answers: Keeps what teachers answer.
     """
 
     settings: RunSettings
@@ -46,6 +51,8 @@ class RunData:
     source_task: Task | None = None
     loaded_task: Task | None = None
     applied_rules: Mapping[str, Any] = field(default_factory=dict)
+    teachers: Sequence[Task] = ()
+    answers: RunAnswers = field(default_factory=RunAnswers)
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,7 @@ class PreparedRun:
         validation: The validation set, or `None`.
         held_out: The texts of the validation set, or `None`.
         test: The test texts, or `None`.
+        teaching: The soft targets of teachers, or `None`.
     """
 
     settings: RunSettings
@@ -65,6 +73,7 @@ class PreparedRun:
     validation: ValidationSet | None
     held_out: Any
     test: Any
+    teaching: Teaching | None = None
 
 
 def read_data(
@@ -74,6 +83,7 @@ def read_data(
     ready: RunData | None = None,
     whole: bool = False,
     cache: Path | None = None,
+    answers: RunAnswers | None = None,
 ) -> RunData:
     """Reads and tokenizes the texts of a run, and fills in the lengths that are open.
 
@@ -85,6 +95,7 @@ def read_data(
         whole: Whether no texts are held out for validation.
         cache: Folder in which texts and tokens are kept if settings name none; by default they are
             in memory.
+        answers: Keeps what teachers answer; by default in memory.
 
     Returns:
         The data, with complete settings.
@@ -100,26 +111,40 @@ def read_data(
     if cache is not None and places.cache is None:
         places = replace(places, cache=str(cache))
     texts = run.read_texts(places, settings.training.seed, whole)
-    train = texts["train"]
     _check_malformed(settings, texts)
+    with scope():
+        teachers = load_teachers(settings, run.task_class.kind)
+    settings = with_checksums(settings, teachers)
+    answers = answers or RunAnswers()
+    texts = run.answered(settings, texts, teachers, answers)
+    train = texts["train"]
     settings, applied = follow_amount(settings, run, train)
     with scope():
         loaded = source = _source_task(settings, run)
         if source and run.needs_new_head(source, train):
             source = run.with_new_head(source, settings, train)
+    soft = teachers if teachers and settings.distillation.is_soft else []
+    shared = soft if run.shares_tokens else []
     if source:
         tokenizers = source.tokenizers
         settings = with_lengths(settings, run.lengths, run.lengths_of(source))
+        check_tokenizers(tokenizers, shared)
+    elif shared:
+        run.check_texts_of_student(train, shared[0])
+        tokenizers = keep(lambda: dict(shared[0].tokenizers))
+        check_tokenizers(tokenizers, shared)
     else:
         tokenizers = keep(lambda: run.train_tokenizers(settings, train))
     if ready is not None and _are_same(ready, settings, train):
         examples = ready.examples
     else:
-        examples = run.examples(settings, train, tokenizers, source)
+        reader = source or (shared[0] if shared else None)
+        examples = run.examples(settings, train, tokenizers, reader)
     return_free_memory()  # of the training of a vocabulary, and of tokenizing
     _check_losses(settings, train, examples)
     settings = _complete(settings, run, examples, source)
-    return RunData(settings, texts, tokenizers, examples, source, loaded, applied)
+    taught = (soft, answers)
+    return RunData(settings, texts, tokenizers, examples, source, loaded, applied, *taught)
 
 
 def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun:
@@ -138,7 +163,13 @@ def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun
     settings, texts = data.settings, data.texts
     run = TASK_RUNS[settings.task]
     with scope():
-        task = run.task(settings, texts["train"], data.tokenizers, data.source_task)
+        of = (settings, texts["train"], data.tokenizers)
+        if data.teachers and data.source_task is None:
+            task = run.student(*of, data.teachers[0])
+        else:
+            task = run.task(*of, data.source_task)
+        taught_by = (task, data.teachers, data.answers)
+        teaching = run.teaching(settings, texts["train"], *taught_by) if data.teachers else None
     if "test" in texts:
         run.check_test(settings, texts["test"], task)
     most = settings.training.max_parameters
@@ -150,7 +181,11 @@ def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun
     validation, held_out = None, texts.get("validation")
     if held_out is not None:
         validation = run.validation_set(task, settings, held_out)
-    return PreparedRun(settings, task, validation, held_out, texts.get("test"))
+        if teaching:
+            with scope():
+                sides = (texts["train"], held_out)
+                validation = run.taught_validation(settings, *sides, *taught_by, validation)
+    return PreparedRun(settings, task, validation, held_out, texts.get("test"), teaching)
 
 
 def _source_task(settings: RunSettings, run: TaskRun) -> Task | None:

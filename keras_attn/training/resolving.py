@@ -22,6 +22,7 @@ _FIXED = (
 MAY_CHANGE = frozenset(
     # Files may have moved; the checksum shows whether they have other training texts.
     [f"data.{name}" for name in ("train", "valid", "test", "cache")]
+    + ["distillation.teachers"]  # they may have moved too, and have checksums
     + [f"training.{f.name}" for f in dataclasses.fields(TrainingSettings) if f.name not in _FIXED]
 )
 _AUTOMATIC = (None, "auto")
@@ -73,7 +74,8 @@ def resolved(*layers: Mapping[str, Any]) -> RunSettings:
     """
     settings = RunSettings.resolve(*layers)
     require_one_of("task", settings.task, TASK_RUNS)
-    name = TASK_RUNS[settings.task].recognized(settings.data)
+    data = settings.data
+    name = settings.task if data.unlabeled else TASK_RUNS[settings.task].recognized(data)
     if name == settings.task:
         return settings
     print(f"The texts have several labels each: the task is {name}.", flush=True)
@@ -82,7 +84,7 @@ def resolved(*layers: Mapping[str, Any]) -> RunSettings:
 
 def require_fitting_task(task: str, data: DataSettings) -> None:
     """Raises if data are for another task."""
-    other = TASK_RUNS[task].recognized(data)
+    other = task if data.unlabeled else TASK_RUNS[task].recognized(data)
     require(
         other == task,
         f"The texts have several labels each, which are for the task {other}.",
@@ -201,4 +203,5 @@ def _with_choices(settings: RunSettings) -> RunSettings:
         strategy=strategy,
         cpu_shards=max(shards, 1),
     )
-    return settings.replace(training=training)
+    distillation = TASK_RUNS[settings.task].distillation(settings)
+    return settings.replace(training=training, distillation=distillation)

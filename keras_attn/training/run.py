@@ -1,5 +1,6 @@
 """A whole run: from texts to a trained and measured task."""
 
+import dataclasses
 import gc
 import importlib.util
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 import keras
 
 from keras_attn.memory import return_free_memory
+from keras_attn.training.answers import RunAnswers
 from keras_attn.training.loop.plans import EpochPlans
 from keras_attn.training.loop.trainer import Trainer
 from keras_attn.training.measuring import choose_thresholds, judge_validation, measure_test
@@ -21,6 +23,7 @@ from keras_attn.training.reporting.description import (
 from keras_attn.training.reporting.held_out import write_held_out
 from keras_attn.training.reporting.report import write_report
 from keras_attn.training.reporting.run_folder import (
+    ANSWERS_FOLDER,
     CACHE_FOLDER,
     TOKENIZERS_FOLDER,
     RunFile,
@@ -44,9 +47,10 @@ def train(
     """Runs a training from texts to a saved task.
 
     The run folder gets `run.yaml` with every setting, `tokenizers/`, `cache/` with the
-    texts and tokens (see `DataSettings.cache`), `held_out.json` with a few
-    inputs for an export of a kind without samples, what `Trainer` writes, the trained task in
-    `task/`, and `results.json` with the metrics on the test texts.
+    texts and tokens (see `DataSettings.cache`), `answers/` with those of teachers that are the
+    targets, `held_out.json` with a few inputs for an export of a kind without samples, what
+    `Trainer` writes, the trained task in `task/`, and `results.json` with the metrics on the test
+    texts.
 
     Args:
         out: The run folder.
@@ -72,20 +76,26 @@ def train(
         _open(out, settings, is_resumed, workers)
         roles = TASK_RUNS[settings.task].roles
         tokenizers = RunTokenizers(out / TOKENIZERS_FOLDER, roles, is_resumed, workers)
-        data = read_data(settings, tokenizers, workers.scope, ready, cache=out / CACHE_FOLDER)
+        folders = {
+            "cache": out / CACHE_FOLDER,
+            "answers": RunAnswers(out / ANSWERS_FOLDER, workers),
+        }
+        data = read_data(settings, tokenizers, workers.scope, ready, **folders)
         workers.require_equal("training data", data.examples.checksum)
         prepared = prepare(data, workers.scope)
         training, examples = prepared.settings.training, data.examples
         run_file = RunFile(out, prepared.settings, is_resumed)
         callbacks = [*([run_file] if workers.is_chief else []), *callbacks]
-        trainer = Trainer(prepared.task, training, out, callbacks)
+        teaching = prepared.teaching
+        trainer = Trainer(prepared.task, training, out, callbacks, teaching=teaching)
         if workers.is_chief:
             _describe(data, prepared, trainer.plans(examples))
             write_held_out(out, _held_out_inputs(prepared))
         del data  # its texts
         trainer.fit(examples, prepared.validation, is_resumed)
         run_file.require_true(workers)
-        del trainer, examples
+        del trainer, examples, teaching
+        prepared = dataclasses.replace(prepared, teaching=None)
         gc.collect()  # the graphs of the training
         return_free_memory()
         if workers.is_chief and training.thresholds is not None:
@@ -147,8 +157,9 @@ def _measure(
     if workers.is_chief:
         if prepared.test is not None:
             results = measure_test(out, prepared.settings, prepared.test)
-        if reports and importlib.util.find_spec("matplotlib"):
+        if reports:
             judge_validation(out, prepared)
+        if reports and importlib.util.find_spec("matplotlib"):
             print(f"Report: {write_report(out)}", flush=True)
         elif reports:
             print(

@@ -18,6 +18,7 @@ from keras_attn.recipes import completed, layered, recipe_of
 from keras_attn.renamed import renamed_keys
 from keras_attn.task_names import current_task_name
 from keras_attn.tasks.decoding import RENAMED_DECODING
+from keras_attn.training.distillation_settings import DistillationSettings
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
 from keras_attn.training.typed_fields import as_texts, check_numbers, check_types
 from keras_attn.validation import UserError, require, require_one_of
@@ -48,6 +49,11 @@ class DataSettings:
         encoding: Encoding of the files, by default UTF-8.
         label_separator: What separates the labels or numbers of a text in a field of a table or in
             a line, such as `,` or `|`; lists need none.
+        untagged: Tag of words that are neither learned nor judged, such as `_`.
+        unlabeled: Whether the training data are texts without targets, a column of a table or one
+            text a line, to which the teachers (`distillation`) give the answers. Validation and
+            test data have targets as usual; the answers are also the targets of the texts that are
+            held out.
         valid: Files of the same form; held out of the training texts where `None`.
         test: Files of the same form, measured at the end; an empty list to measure nothing, though
             the data set has a test part of its own.
@@ -80,6 +86,8 @@ class DataSettings:
             horizons and 32 steps.
         season: Series: number of steps of a season, 1 for none; found in the data by default.
         time_steps: Series: "equal" if times are equal steps apart, "rows" if each row is a step.
+        list_size: Number of passages in a list from which a ranking is learned, at least 2; 8 by
+            default.
         cache: Folder in which the texts and their tokens are kept in files, for all runs that have
             the same ones; by default the folder `cache` of the run.
         vocabulary_bytes: Most bytes of texts that a vocabulary is trained on; of more texts a
@@ -90,6 +98,8 @@ class DataSettings:
     columns: dict[str, str | int] | None = None
     encoding: str | None = None
     label_separator: str | None = None
+    untagged: str | None = None
+    unlabeled: bool = False
     valid: list[str] | None = None
     test: list[str] | None = None
     hold_out: int | None = None
@@ -108,6 +118,7 @@ class DataSettings:
     context: int | None = None
     season: int | None = None
     time_steps: str = "equal"
+    list_size: int | None = None
     cache: str | None = None
     vocabulary_bytes: int = 64_000_000
 
@@ -119,7 +130,7 @@ class DataSettings:
     def __post_init__(self) -> None:
         check_types(self)
         limits = ("hold_out", "decode_limit", "max_source_length", "max_target_length")
-        limits += ("vocabulary_bytes", "horizon", "context", "season")
+        limits += ("vocabulary_bytes", "horizon", "context", "season", "list_size")
         check_numbers(self, positive=limits)
         require_one_of("time_steps", self.time_steps, TIME_STEPS)
         require(
@@ -144,12 +155,14 @@ class RunSettings:
         task: Name of the task, one of `keras_attn.task_names.TASK_NAMES`; by default that of the
             preset, or of the task to start from.
         preset: Name of the preset, or `None` with `init`.
-        init: Task folder to start from instead of a preset's untrained model.
+        init: Task folder to start from instead of a preset's untrained model. Where both are set,
+            the recipe is the preset's.
         model: Arguments of the model that differ from the preset's.
         tokenizers: `{"shared": …, "source": {"kind": …}, "target": {"kind": …}}`.
         decoding: Fields of `DecodingSettings`.
         attention: Mechanism that the model's attention to its own sequence is built from:
             `{"name": …}` with arguments of its layer, or its name alone; the preset's if `None`.
+        distillation: The teachers that the model learns from, and how; none if `None`.
         metrics: Names of text metrics; the first chooses the best model unless
             `training.metric` names another value. Without any the loss chooses.
         by_amount: Settings for more or less training data, by conditions such as `rows < 10000` or
@@ -166,6 +179,7 @@ class RunSettings:
     tokenizers: dict[str, Any] = dataclasses.field(default_factory=dict)
     decoding: dict[str, Any] = dataclasses.field(default_factory=dict)
     attention: dict[str, Any] | None = None
+    distillation: DistillationSettings | None = None
     metrics: list[str] = dataclasses.field(default_factory=list)
     by_amount: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
@@ -180,22 +194,28 @@ class RunSettings:
             The settings.
 
         Raises:
-            UserError: A section or a name is unknown, a value of the wrong type, or neither
-                preset nor `init` is named.
+            UserError: A section or a name is unknown, a value of the wrong type, neither
+                preset nor `init` is named, or `init` is a run of another preset than the one that
+                is named too.
         """
         checked = [_checked_layer(layer) for layer in layers]
         given = layered(checked)
+        preset, init = given.get("preset"), given.get("init")
         require(
-            bool(given.get("preset")) != bool(given.get("init")),
-            "A run needs either a preset or a task to start from.",
-            preset=given.get("preset"),
-            init=given.get("init"),
+            bool(preset) or bool(init),
+            "A run needs a preset or a task to start from.",
+            preset=preset,
+            init=init,
         )
-        if given.get("preset"):
-            recipe = get_preset(given["preset"]).recipe(given.get("task"))
+        if preset and init:
+            recipe = _recipe_for_init(preset, init, given.get("task"))
+        elif preset:
+            recipe = get_preset(preset).recipe(given.get("task"))
         else:
-            recipe = _recipe_of_init(given["init"], given.get("task"))
+            recipe = _recipe_of_init(init, given.get("task"))
         given = layered([recipe, *checked])
+        if init:
+            given["preset"] = None
         training = dict(given.get("training") or {})
         if given.get("metrics"):
             training.setdefault("metric", given["metrics"][0])
@@ -207,6 +227,7 @@ class RunSettings:
             | {
                 "data": _data_settings(given.get("data") or {}),
                 "training": TrainingSettings.from_dict(training),
+                "distillation": _distillation_settings(given.get("distillation")),
             }
         )
 
@@ -324,10 +345,21 @@ def _checked_sections(layer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _data_settings(values: Mapping[str, Any]) -> DataSettings:
-    for name in values:
-        require_one_of("data setting", name, [one.name for one in dataclasses.fields(DataSettings)])
+    _check_names(DataSettings, "data setting", values)
     require(bool(values.get("train")), "A run needs training data (`--data`).", data=values)
     return DataSettings(**values)
+
+
+def _distillation_settings(values: Mapping[str, Any] | None) -> DistillationSettings | None:
+    if not values:
+        return None
+    _check_names(DistillationSettings, "distillation setting", values)
+    return DistillationSettings(**values)
+
+
+def _check_names(section: type, what: str, values: Mapping[str, Any]) -> None:
+    for name in values:
+        require_one_of(what, name, [field.name for field in dataclasses.fields(section)])
 
 
 def _recipe_of_init(init: str, task: str | None) -> dict[str, Any]:
@@ -344,6 +376,33 @@ def _recipe_of_init(init: str, task: str | None) -> dict[str, Any]:
     if metrics and kind in (None, recipe["task"]):
         recipe["metrics"] = as_texts("metrics", metrics)
     return recipe
+
+
+def _recipe_for_init(preset: str, init: str, task: str | None) -> dict[str, Any]:
+    """The lowest settings of a run that starts from a run of a preset, by the preset's recipe.
+
+    Model and tokenizers are those of the run.
+    """
+    found = get_preset(preset)
+    task = task or found.tasks[0]
+    require_one_of("task", task, found.tasks)
+    path = Path(init) / RUN_FILE
+    before = read_run_file(path).get("preset") if path.is_file() else None
+    require(
+        before == preset,
+        "A preset and a task to start from belong together where the task is a run of that preset.",
+        preset=preset,
+        init=init,
+        preset_of_init=before,
+    )
+    recipe = _without_model(found.recipe(task))
+    rules = recipe.get("by_amount", {})
+    return recipe | {"by_amount": {one: _without_model(rules[one]) for one in rules}}
+
+
+def _without_model(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings but those of the model and of its tokenizers."""
+    return {name: settings[name] for name in settings if name not in ("model", "tokenizers")}
 
 
 def kind_of_task(folder: str | Path) -> str | None:

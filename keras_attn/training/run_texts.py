@@ -1,13 +1,24 @@
 """The texts of a run, which `--data`, `--valid` and `--test` name."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from keras_attn.data import Pairs, hold_out, load_cmudict, load_listops
+from keras_attn.data import (
+    Pairs,
+    hold_out,
+    load_cmudict,
+    load_duplication,
+    load_induction,
+    load_listops,
+    load_pathfinder,
+    load_recall,
+    load_selective_copying,
+)
 from keras_attn.data.files import joined_names
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Reading
@@ -19,13 +30,71 @@ from keras_attn.validation import require
 CMUDICT = "cmudict"
 LISTOPS = "listops"
 
-DataSets = Mapping[str, Callable[[DataSettings], Mapping[str, Pairs]]]
-"""Functions that return the parts of data sets that come with a package, by their names."""
+
+@dataclasses.dataclass(frozen=True)
+class NamedSet:
+    """Data that are named instead of read from files.
+
+    Attributes:
+        load: Returns the parts; its arguments can be set behind the name.
+        settings: Arguments that settings `data` of the same name give.
+    """
+
+    load: Callable[..., Mapping[str, Pairs]]
+    settings: tuple[str, ...] = ()
+
+
+DataSets = Mapping[str, NamedSet]
 
 SETS_OF_PAIRS: DataSets = {
-    CMUDICT: lambda data: load_cmudict(data.stress),
-    LISTOPS: lambda data: load_listops(),
+    CMUDICT: NamedSet(load_cmudict, ("stress",)),
+    LISTOPS: NamedSet(load_listops),
+    "pathfinder": NamedSet(load_pathfinder),
 }
+TAGGED_SETS: DataSets = {
+    "recall": NamedSet(load_recall),
+    "induction": NamedSet(load_induction),
+    "selective_copying": NamedSet(load_selective_copying),
+    "duplication": NamedSet(load_duplication),
+}
+
+
+def named_set(
+    sets: DataSets, paths: Sequence[str]
+) -> Callable[[DataSettings], Mapping[str, Pairs]] | None:
+    """Finds data by their name.
+
+    Args:
+        sets: What there is, by name.
+        paths: The name alone, or `NAME:ARGUMENT=VALUE,…` with whole numbers.
+
+    Returns:
+        Function that returns the parts; `None` where the paths are others.
+
+    Raises:
+        UserError: There is no such argument, or the value is not a whole number.
+    """
+    name, has_arguments, given = paths[0].partition(":") if len(paths) == 1 else ("", "", "")
+    if name not in sets:
+        return None
+    found, values = sets[name], {}
+    known = [one for one in inspect.signature(found.load).parameters if one not in found.settings]
+    for part in given.split(",") if has_arguments else ():
+        argument, _, value = part.partition("=")
+        require(
+            argument in known and value.isascii() and value.isdigit(),
+            f"--data {name} takes whole numbers such as {name}:{(known or ['nothing'])[0]}=100. "
+            f"Arguments: {', '.join(known) or 'none'}.",
+            data=paths[0],
+        )
+        values[argument] = int(value)
+
+    def load(data: DataSettings) -> Mapping[str, Pairs]:
+        if "seed" in known:
+            print(f"Generating {paths[0]} …", flush=True)
+        return found.load(**{one: getattr(data, one) for one in found.settings}, **values)
+
+    return load
 
 
 Texts = TypeVar("Texts", "Lines", Pairs)
@@ -60,12 +129,13 @@ def reported(pairs: Texts, what: str = "lines") -> Texts:
     return pairs
 
 
-def read_lines(paths: Iterable[str | Path], data: DataSettings) -> Lines:
+def read_lines(paths: Iterable[str | Path], data: DataSettings, role: str = "text") -> Lines:
     """Reads files of one text a line, or a column of tables.
 
     Args:
         paths: Files, patterns or folders; empty lines of files that are no tables are left out.
         data: How they are read.
+        role: What the texts are called in `columns`.
 
     Returns:
         The lines of all files.
@@ -75,8 +145,8 @@ def read_lines(paths: Iterable[str | Path], data: DataSettings) -> Lines:
     """
     files = expanded(list(paths))
     reading = Reading(joined_names(files), Form(data.columns, data.encoding, data.skip_bad_lines))
-    rows = reading.tables(files, ("text",), plain=LinesTable)
-    (texts,) = reading.columns(rows, ("text",), files, data.kept_in)
+    rows = reading.tables(files, (role,), plain=LinesTable)
+    (texts,) = reading.columns(rows, (role,), files, data.kept_in)
     return reported(Lines(texts, reading.name, reading.skipped, tuple(reading.notes)))
 
 

@@ -63,6 +63,9 @@ class TrainingSettings:
             in the training data, so that all labels count equally; by default all examples do.
         thresholds: `"f1"` to choose, for several labels a text, the probability from which on each
             label is predicted by its F1 on the validation texts; 0.5 by default.
+        ranking_loss: `"listwise"` to learn which passage of a list is the relevant one, or
+            `"pointwise"` to learn the relevance of each for itself; by default lists, if at least
+            half of the queries have passages of different relevance or no relevances are given.
         label_smoothing: Fraction of the target probability spread over the vocabulary, in [0, 1).
         consistency: Weight of R-Drop (Wu et al. 2021, alpha in equation 4): every row passes twice
             under different dropout, and the divergence of the two predictions is added to the
@@ -126,6 +129,7 @@ class TrainingSettings:
     learning_rate_floor: float = 0.0
     class_weights: str | None = None
     thresholds: str | None = None
+    ranking_loss: str | None = None
     label_smoothing: float = 0.1
     consistency: float = 0.0
     clip_norm: float = 1.0
@@ -179,6 +183,8 @@ class TrainingSettings:
             require_one_of("class_weights", self.class_weights, ("balanced",))
         if self.thresholds is not None:
             require_one_of("thresholds", self.thresholds, ("f1",))
+        if self.ranking_loss is not None:
+            require_one_of("ranking_loss", self.ranking_loss, ("listwise", "pointwise"))
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingSettings":

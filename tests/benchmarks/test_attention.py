@@ -36,7 +36,8 @@ def test_what_cannot_be_causal_is_left_out(monkeypatch):
         measured = Measured(None, lambda n: 0.0, lambda n: 1e15, MECHANISMS[name].causal)
         monkeypatch.setitem(MECHANISMS, name, measured)
     names = {figure["mechanism"] for figure in measure_attention([8], causal=True)}
-    assert names == set(MECHANISMS) - {"global_local"}
+    others = {"global_local", "longformer", "big_bird", "sinkhorn", "linformer", "nystrom"}
+    assert names == set(MECHANISMS) - others
 
 
 @pytest.mark.slow

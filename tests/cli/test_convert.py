@@ -1,9 +1,11 @@
 """`convert` and what follows it: predict, export, verify; mistakes take one line."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from tests.convert.made import (
     BERT,
@@ -24,7 +26,7 @@ from tests.convert.naive_g2p import made_arrays, predicted
 
 pytestmark = pytest.mark.tensorflow
 
-FOLDERS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
+FOLDERS = sorted(file.parent.name for file in GOLDEN.glob("*/tokenizer_config.json"))
 
 
 def test_converted_predicted_exported_verified(keras_attn, tmp_path):
@@ -37,6 +39,28 @@ def test_converted_predicted_exported_verified(keras_attn, tmp_path):
         output = keras_attn.output("predict", model, "--", *TEXTS)
         found = np.array([json.loads(line) for line in output.splitlines()])
         np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_task_goes_back_to_hugging_face(keras_attn, tmp_path):
+    task, out = tmp_path / "task", tmp_path / "huggingface"
+    keras_attn("convert", BERT, task)
+    assert keras_attn("convert", "--to", "huggingface", task, out) == (0, f"{out}\n", "")
+    found, expected = (load_file(folder / WEIGHTS) for folder in (out, BERT))
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        np.testing.assert_allclose(found[name], tensor, atol=1e-6)
+    error = keras_attn.refusal("convert", "--to", "huggingface", task, out)
+    expected = f"{out} holds a checkpoint: name another folder, or give --overwrite."
+    assert error == f"keras-attn: error: {expected}\n"
+    assert keras_attn("convert", "--to", "huggingface", task, out, "--overwrite")[0] == 0
+    assert keras_attn("convert", out, task, "--overwrite") == (0, f"{task}\n", "")
+
+
+def test_a_task_of_another_model_is_refused(keras_attn, tmp_path):
+    task = Path(__file__).parents[2] / "saved_models" / "g2p_en"
+    error = keras_attn.refusal("convert", "--to", "huggingface", task, tmp_path / "out")
+    assert "supported are Bert, GPT2, Marian, T5. Received: model=Transformer." in error
+    assert not (tmp_path / "out").exists()
 
 
 def test_heads_that_are_left_out_are_told(keras_attn, tmp_path):
@@ -74,6 +98,15 @@ def test_an_embedding_far_larger_than_the_vocabulary_is_told(keras_attn, tmp_pat
     assert keras_attn("convert", folder, task) == (0, f"{task}\n", told)
 
 
+def test_classifiers_of_pairs(keras_attn, tmp_path):
+    task, pair = tmp_path / "task", "the cat\ta dog"
+    assert keras_attn("convert", GOLDEN / "bert_of_texts", task, "--pairs")[0] == 0
+    code, answer, _ = keras_attn("predict", task, pair)
+    assert (code, answer.strip() in ("very bad", "fair", "good")) == (0, True)
+    error = keras_attn.refusal("convert", BERT, tmp_path / "other", "--pairs")
+    assert "--pairs is for classifiers with one label a text. Received: task='embedding'" in error
+
+
 MISTAKES = {
     "a lost shard": (
         lose_shard,
@@ -92,8 +125,8 @@ MISTAKES = {
         " contains no model.safetensors, only pickles, which are never opened because they can ",
     ),
     "another architecture": (
-        config(model_type="electra"),
-        "/config.json: `model_type` must be one of 'bert', 'gpt2', 'marian', 't5'. Received: mod",
+        config(model_type="elektra"),
+        "/config.json: this `model_type` is not supported; supported are albert, bert, big_bird, ",
     ),
     "a small embedding": (
         shrink_embedding,

@@ -67,3 +67,11 @@ def test_the_old_name_of_beams_works_and_names_the_new_one(keras_attn, task_fold
 def test_an_export_is_as_it_is(keras_attn, exported):
     error = keras_attn.refusal("predict", exported, *CHANGES, "abc")
     assert "the decoding of an exported model is fixed" in error
+
+
+def test_names_of_files_are_no_texts(keras_attn, task_folder, tmp_path):
+    (tmp_path / "notes.xyz").write_text("abc\n")
+    for name in (str(tmp_path / "notes.xyz"), "missing.csv", "abc.jsonl.gz"):
+        error = keras_attn.refusal("predict", task_folder, "abc", name)
+        assert "TEXT is the name of a file. To read a table, name its column: --columns" in error
+    assert keras_attn("predict", task_folder, "a.b c.csv", "a.b")[0] == 0

@@ -41,7 +41,7 @@ def section():
 def table():
     """By task: what goes in, the preset, and the command line that trains it."""
     rows = [line.strip("| ").split(" | ") for line in section().splitlines() if line[:3] == "| `"]
-    cells = [[cell.strip("`") for cell in row] for row in rows]
+    cells = [[re.sub("^`([^`]*)`.*", r"\1", cell) for cell in row] for row in rows]
     return {task: (goes_in, preset, command) for task, goes_in, _, preset, command in cells}
 
 
@@ -79,6 +79,14 @@ def files(tmp_path, monkeypatch):
             for text in texts
         ],
         "numbers.tsv": [f"{text}\t{len(text)}" for text in texts],
+        "ranks.tsv": [
+            f"{text}\t{other}\t{int(other == text.upper())}"
+            for text in texts
+            for other in (text.upper(), texts[0])
+        ],
+        "answers.tsv": [
+            f"{text.split()[-1]}?\t{number} {text}\t{number}" for number, text in enumerate(texts)
+        ],
         "tags.tsv": [f"{text}\t{re.sub('[^ ]+', 'O', text)}" for text in texts],
         "texts.txt": texts,
     }
@@ -174,6 +182,10 @@ def test_the_commands_of_a_task(task, files, keras_attn, monkeypatch, tmp_path):
     if task == "forecast":
         rows = pathlib.Path(goes_in).read_text().splitlines()[1:]
         content = {"past": [[float(row.split(",")[1])] for row in rows]}
+    if task == "rank":
+        content = dict(zip(("query", "passage"), goes_in.split("\t"), strict=True))
+    if task == "question_answering":
+        content = dict(zip(("question", "context"), goes_in.split("\t"), strict=True))
     answer = served_answer(keras_attn, command["serve"], task, {"instances": [content]})
     if task == "forecast":
         (first, *_) = list(csv.DictReader(predicted.splitlines()))
@@ -183,6 +195,10 @@ def test_the_commands_of_a_task(task, files, keras_attn, monkeypatch, tmp_path):
         np.testing.assert_allclose(answer, json.loads(predicted), atol=1e-5)
     elif task == "regression":
         assert f"{answer[0]:g}" == predicted
+    elif task == "rank":
+        assert f"1\t{answer:.4f}\t{content['passage']}" == predicted
+    elif task == "question_answering":
+        assert answer["answer"] == predicted
     elif task == "multi_label_classification":
         chosen = zip(answer["labels"], answer["predicted"], strict=True)
         assert [label for label, is_chosen in chosen if is_chosen] == json.loads(predicted)

@@ -151,7 +151,8 @@ def test_what_cannot_be_causal_is_told(keras_attn, monkeypatch):
     status, _, error = keras_attn("benchmark", "attention", "--causal")
     assert (status, error) == (
         0,
-        "Left out, because they do not support causal masking: global_local.\n",
+        "Left out, because they do not support causal masking: global_local, longformer, "
+        "big_bird, sinkhorn, linformer, nystrom.\n",
     )
     assert keras_attn("benchmark", "attention")[2] == ""
 
@@ -177,7 +178,7 @@ def test_the_backend_is_the_environments(monkeypatch, kind, variable, options, e
 
 def test_a_backend_that_is_not_measured(keras_attn, monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "torch")
-    error = keras_attn.refusal("benchmark", "attention", "--lengths", "8")
+    error = keras_attn.refusal("benchmark", "depth", "--blocks", "1")
     line = "`KERAS_BACKEND` must be one of 'tensorflow', 'jax'. Received: KERAS_BACKEND='torch'."
     assert error == f"keras-attn: error: {line}\n"
 

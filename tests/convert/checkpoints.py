@@ -2,4 +2,4 @@
 
 from tests.convert.made import GOLDEN
 
-CHECKPOINTS = {name: GOLDEN / name for name in ("bert", "gpt2", "marian", "t5")}
+CHECKPOINTS = {name: GOLDEN / name for name in ("bert", "gpt2", "longformer", "marian", "t5")}

@@ -91,9 +91,8 @@ def test_heads_of_several_labels_and_of_numbers(of_texts):
     np.testing.assert_allclose(task.predict(TEXTS), golden, atol=1e-4)
 
 
-def test_a_single_label_is_a_number(of_texts):
-    """As transformers reads it."""
-    config(id2label={"0": "score"}, problem_type=None)(of_texts)
+def test_a_single_label_is_a_number_if_the_configuration_says_so(of_texts):
+    config(id2label={"0": "score"}, problem_type="regression")(of_texts)
     change_tensors(
         of_texts,
         lambda tensors: (

@@ -5,7 +5,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from keras_attn.convert import convert_huggingface, from_huggingface
-from keras_attn.convert.huggingface import CONVERTERS
+from keras_attn.convert.huggingface import CONVERTERS, ENCODERS
 from keras_attn.export import export_saved_model, verify
 from keras_attn.tasks import open_exported
 from tests.convert.checkpoints import CHECKPOINTS
@@ -18,7 +18,6 @@ from tests.convert.made import (
     loaded,
     mistakes,
     tensors,
-    tokenizer_config,
     truncate,
 )
 
@@ -38,7 +37,9 @@ def assert_same_weights(one, other):
 
 
 def test_every_converter_has_a_checkpoint():
-    assert set(CHECKPOINTS) == set(CONVERTERS)
+    # test_encoders.py and test_vit.py have the others.
+    others = {"deit", "vit", *ENCODERS} - {"bert", "longformer"}
+    assert set(CHECKPOINTS) == set(CONVERTERS) - others
 
 
 def test_a_converted_task_is_saved_and_loaded(folder, tmp_path):
@@ -74,10 +75,6 @@ MISTAKES = {
         "the tensors do not fit the model; .*somewhere.else",
     ),
     "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or not a safe"),
-    "tokenizer": (
-        tokenizer_config(tokenizer_class="LlamaTokenizer"),
-        "tokenizer_config.json: `tokenizer_class` must be one of",
-    ),
 }
 
 test_mistakes_take_one_line = mistakes(MISTAKES)

@@ -196,7 +196,7 @@ MISTAKES = {
     "cross-attention": (config(add_cross_attention=True), "`add_cross_attention` must be False"),
     "a head of its own": (config(tie_word_embeddings=False), "`tie_word_embeddings` must be True"),
     "two dropouts": (config(embd_pdrop=0.3), "`embd_pdrop` must be 0.1. Received: embd_pdrop=0.3"),
-    "activation": (config(activation_function="mish"), "`activation_function` must be one of"),
+    "activation": (config(activation_function="prelu"), "`activation_function` must be one of"),
     "heads": (config(n_head=4), "config.json: `n_head` must divide `n_embd`"),
     "odd values": (config(n_layer="two"), "`n_layer` must be an integer, 0 or more"),
     "end": (config(eos_token_id=3), "`eos_token_id` must be the id of .* token=0, config=3"),
@@ -212,20 +212,30 @@ MISTAKES = {
         config(vocab_size=299),
         "is larger than the embedding. .* tokens=30., rows=299",
     ),
-    "no vocabulary": (removed("vocab.json", "tokenizer.json"), "vocab.json: no such file"),
+    "no vocabulary": (removed("vocab.json", "tokenizer.json"), "no tokenizer file"),
     "no merges": (removed("merges.txt", "tokenizer.json"), "merges.txt: no such file"),
-    "two vocabularies": (another_token, "merges.txt must have the same contents as tokenizer.json"),
-    "prefix space": (tokenizer_config(add_prefix_space=True), "`add_prefix_space` must be False"),
-    "unknown end": (tokenizer_config(eos_token="<end>"), "must contain the special token <end>"),
-    "words": (fast(pre_tokenizer={"type": "Whitespace"}), "`type` must be 'ByteLevel'"),
-    "normalizer": (fast(normalizer={"type": "NFC"}), "`normalizer` must be None"),
+    "two vocabularies": (another_token, "merges.txt and tokenizer.json must have the same"),
+    "unknown end": (tokenizer_config(eos_token="<end>"), "`eos_token` must be a token of the"),
+    "words": (
+        fast(pre_tokenizer={"type": "Whitespace"}),
+        "`model`: BPE is only supported with the",
+    ),
     "added token": (
         fast(added_tokens=[{"content": "<S>", "id": 3}]),
-        "tokenizer.json: an added token is not supported. Received: token='<S>'",
+        r"tokenizer.json: Tokens must not have the same id. Received: tokens=\['#', '<S>'\]",
     ),
-    "frame": (fast(post_processor={"type": "BertProcessing"}), "`post_processor` must add at most"),
-    "ids": (fast_model(vocab={"a": 0, "b": 2}), "the ids of the vocabulary must be 0, 1, 2"),
-    "BPE dropout": (fast_model(dropout=0.1), "`dropout` must be None. Received: dropout=0.1"),
+    "frame": (
+        fast(
+            post_processor={
+                "type": "BertProcessing",
+                "cls": ["<|endoftext|>", 0],
+                "sep": ["<|endoftext|>", 0],
+            }
+        ),
+        "`post_processor` must add at most a start token",
+    ),
+    "ids": (fast_model(vocab={"a": 0, "b": 0}), "tokenizer.json must have the same contents"),
+    "BPE dropout": (fast_model(dropout=0.1), "`BPE.dropout` must be None .* dropout=0.1"),
 }
 
 test_mistakes_take_one_line = mistakes(MISTAKES)

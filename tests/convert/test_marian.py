@@ -358,7 +358,7 @@ MISTAKES = {
         config(static_position_embeddings=False),
         "`static_position_embeddings` must be True",
     ),
-    "activation": (config(activation_function="mish"), "`activation_function` must be one of"),
+    "activation": (config(activation_function="prelu"), "`activation_function` must be one of"),
     "odd values": (config(d_model="four"), "config.json: `d_model` must be an integer, 0 or more"),
     "odd truth": (config(scale_embedding="yes"), "`scale_embedding` must be true or false"),
     "heads": (config(decoder_attention_heads=4), "The number of heads must divide `d_model`"),

@@ -181,7 +181,8 @@ def test_pair_longer_than_the_budget(static_shapes):
     assert len(plan_epoch(examples, 1009, 0, static_shapes=static_shapes)) > 1
     assert message_of(plan_epoch, examples, 1008, 0, static_shapes=static_shapes) == (
         "`batch_tokens` must hold the longest pair: pair 2 of pairs.tsv has 5 source and 1,009 "
-        "target tokens, end included. Received: batch_tokens=1008."
+        "target tokens, end included. Set training.batch_tokens=1009 or more, or a smaller length "
+        "in `data`. Received: batch_tokens=1008."
     )
 
 

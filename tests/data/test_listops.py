@@ -5,7 +5,6 @@ import statistics
 
 import pytest
 
-from keras_attn.data import listops
 from keras_attn.data.listops import load_listops
 from tests.refusals import refused
 
@@ -62,10 +61,19 @@ def test_parts(parts):
     assert max(collections.Counter(parts["train"].targets).values()) < 0.25 * 20_000
 
 
-def test_the_same_for_the_same_seed(monkeypatch):
-    monkeypatch.setattr(listops, "_SIZES", {"train": 100, "test": 50})
-    first, again, other = (load_listops(seed=seed)["test"].sources for seed in (0, 0, 1))
+def test_the_same_for_the_same_seed():
+    sizes = {"train": 100, "validation": 20, "test": 50}
+    first, again, other = (load_listops(seed=seed, **sizes)["test"].sources for seed in (0, 0, 1))
     assert first == again != other
+    assert len(first) == 50
+
+
+def test_lists_of_the_arena():
+    sizes = {"train": 3, "validation": 1, "test": 1}
+    pairs = load_listops(min_length=500, max_length=2_000, **sizes)["train"]
+    for source, target in zip(pairs.sources, pairs.targets, strict=True):
+        assert 500 <= len(source.split()) <= 2_000
+        assert value_of(source) == int(target)
 
 
 def test_lengths_that_cannot_be():

@@ -7,7 +7,6 @@ import pytest
 
 from keras_attn.data import Masking
 from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
-from keras_attn.validation import UserError
 from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
@@ -103,9 +102,10 @@ def test_a_word_that_is_too_long_is_not_chosen(tokenizer):
 
 
 def test_tokenizers_without_gaps(tokenizer):
-    with pytest.raises(
-        UserError, match="mask token: the kind word_piece. Received: tokenizer='char"
-    ):
-        Masking(train_tokenizer("characters", ["ab"]))
+    characters = train_tokenizer("characters", ["ab"])
+    refused("a mask token: .*`with_mask`. Received: tokenizer='char", Masking, characters)
+    characters = train_tokenizer("characters", ["ab"], with_mask=True)
+    message = "kind word_piece. Received: whole_words=True, tokenizer='char"
+    refused(message, Masking, characters, whole_words=True)
     split = WordPieceTokenizer(tokenizer.vocabulary, split_special_tokens=True)
     refused("recognize .* Received: split_special_tokens=True", Masking, split)

@@ -90,6 +90,7 @@ def working_directory(folder, tmp_path, monkeypatch, request):
         config(architectures=["BertModel"])(copy_of(GOLDEN / "masked_bert", tmp_path / "bert"))
         copy_of(BERT, tmp_path / "tiny_bert")
         copy_of(GPT2, tmp_path / "gpt2")
+        copy_of(GOLDEN / "big_bird_full", tmp_path / "big_bird")
         np.savez(tmp_path / "checkpoint20.npz", **made_arrays())
     monkeypatch.chdir(tmp_path)
 

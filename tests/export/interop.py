@@ -75,6 +75,7 @@ NAMES = [*KERAS, *LAYERS, *BLOCKS, *MODELS]
 
 _LOOP = "a loop over parts whose number is unknown keeps a list of tensors of unknown shapes"
 _RECURRENT = "Keras' RNN over an unknown length keeps a list of tensors, as with LSTM alone"
+_SYSTEM = "a triangular system of equations, for which there is no operation"
 _SORT = "a sort, and random rotations: Bitcast, and a sort that is stable"
 _GELU = "tf2onnx writes the Erfc of an exact GELU, which ONNX lacks; Keras' own fails as well"
 
@@ -87,6 +88,9 @@ CANNOT: dict[tuple, str] = {
             "local",
             "local, rotary",
             "local, relative",
+            "Longformer",
+            "Longformer, dilated",
+            "gated linear",
             "global and local",
             "additive",
             "Luong, concat",
@@ -95,6 +99,12 @@ CANNOT: dict[tuple, str] = {
         for form in ("onnx", "litert")
     },
     **{("multi-head, chunked", form): _LOOP for form in ("onnx", "litert")},
+    ("gated linear", "openvino", False): _LOOP,
+    **{
+        (name, form): _SYSTEM
+        for name in ("delta rule", "delta rule, gated", "convolved, delta rule")
+        for form in ("onnx", "openvino", "litert")
+    },
     **{("LSH", form): _SORT for form in ("onnx", "openvino", "litert")},
     **{("Reformer", form): _SORT for form in ("onnx", "openvino", "litert")},
     **{
@@ -105,7 +115,11 @@ CANNOT: dict[tuple, str] = {
     **{
         (name, "onnx"): _GELU
         for name in (
+            "Bert, disentangled",
             "Bert, one segment",
+            "Bert, pre-norm",
+            "Bert, shared blocks",
+            "PooledEncoder",
             "MaskedLanguageModel",
             "TokenClassifier",
             "SequenceClassifier, mean",

@@ -22,6 +22,10 @@ def check_served_attention(task, folder):
     if "past" in inputs:  # numbers, which a forecaster reads from JSON
         rows = zip(*(values.tolist() for values in inputs.values()), strict=True)
         strings = [np.array([json.dumps(dict(zip(inputs, row, strict=True))) for row in rows])]
+    if "passage" in inputs:  # read in one string
+        strings = [inputs["query"] + b"\t" + inputs["passage"]]
+    if "context" in inputs:
+        strings = [inputs["question"] + b"\t" + inputs["context"]]
     assert len(strings[0]) == 2
     for row in range(2):
         reading = task.read_tokens(*(tf.constant(column[row : row + 1]) for column in strings))

@@ -66,6 +66,16 @@ def regression(encoder, **options):
     return of_words(tasks.RegressionTask, model, ["price"], [40.0], [8.0], LENGTH)
 
 
+def ranks(encoder, **options):
+    model = models.SequenceClassifier(encoder(len(WORDS), **options), 1)
+    return of_words(tasks.RankTask, model, LENGTH)
+
+
+def questions(encoder, **options):
+    model = models.TokenClassifier(encoder(len(WORDS), **options), 2)
+    return of_words(tasks.QuestionAnsweringTask, model, LENGTH)
+
+
 def images(encoder, **options):
     model = models.SequenceClassifier(encoder(**options), len(LABELS), "first")
     return tasks.ImageClassificationTask(spread_weights(model), LABELS)
@@ -93,6 +103,8 @@ def forecast(family, **options):
 
 def predicted(task, texts):
     """Answers of a task to its example texts, the inputs of a forecaster as JSON."""
+    if isinstance(task, tasks.RankTask):
+        return task.scores(texts)
     if not isinstance(task, tasks.ForecastTask):
         return task.predict(texts)
     rows = [json.loads(text) for text in texts]
@@ -140,6 +152,11 @@ MATRIX = {
     "regression TransformerEncoder": lambda: regression(models.TransformerEncoder, **SIZES),
     "regression Bert": lambda: regression(models.Bert, **BERT),
     "regression ETC": lambda: regression(models.ETC, **ETC_SIZES),
+    "rank Bert": lambda: ranks(models.Bert, **BERT),
+    "rank TransformerEncoder": lambda: ranks(models.TransformerEncoder, **SIZES),
+    "rank ETC": lambda: ranks(models.ETC, **ETC_SIZES),
+    "question_answering Bert": lambda: questions(models.Bert, pooler=False, **BERT),
+    "question_answering TransformerEncoder": lambda: questions(models.TransformerEncoder, **SIZES),
     "image_classification PatchEncoder": lambda: images(
         models.PatchEncoder, image_size=4, patch_size=2, **SIZES
     ),
@@ -159,7 +176,10 @@ MATRIX = {
 # Its segments are put together in Python.
 WITHOUT_ATTENTION = {"causal_lm CompressiveTransformer"}
 # Heads of other models; and an encoder of what no task reads.
-NOT_SERVED = {"MaskedLanguageModel", "SequenceClassifier", "TokenClassifier", "FeatureEncoder"}
+NOT_SERVED = {
+    *("Ensemble", "FeatureEncoder", "MaskedLanguageModel", "PooledEncoder"),
+    *("SequenceClassifier", "TokenClassifier"),
+}
 
 
 def test_every_kind_of_task_and_every_family_is_declared():
@@ -192,6 +212,7 @@ def test_it_is_exported_and_verified(name, tmp_path):
         np.testing.assert_array_equal(found.numpy(), weight.numpy())
     outputs = golden["serving_default"]
     names = ("text", "label", "tags", "embedding", "labels", "numbers", "quantiles")
+    names += ("answer", "score")
     name, answers = next((key, outputs[key]) for key in names if key in outputs)
     if name == "labels":
         rows = zip(answers, outputs["predicted"], strict=True)

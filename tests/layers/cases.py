@@ -1,5 +1,6 @@
 """How each public layer is made and called: at least one case a class, every argument varied."""
 
+import keras
 import numpy as np
 
 from keras_attn import layers
@@ -169,6 +170,13 @@ CASES = [
     case(layers.SinusoidalPositionEncoding, {"interleaved": False}, FROM_STARTS, 0, note="start"),
     case(layers.LearnedPositionEmbedding, INITIALIZED | {"max_length": 5}, ON_X, 1),
     case(layers.LearnedPositionEmbedding, {"max_length": 23}, FROM_STARTS, 1, note="start"),
+    case(
+        layers.LearnedPositionEmbedding,
+        {"max_length": 5, "skip_padding": True},
+        ON_PADDED,
+        1,
+        note="over real tokens",
+    ),
     case(
         layers.SegmentEmbedding,
         INITIALIZED | {"num_segments": 3},
@@ -360,7 +368,186 @@ CASES = [
         options=CAUSAL,
         note="causal",
     ),
+    case(
+        layers.PerformerAttention,
+        HEADS | PROJECTIONS | {"value_dim": 5, "num_features": 17, "seed": 3},
+        CROSS | {"attention_mask": mask(3, 2, 2, 1, 11)},
+        (3, 1),
+        outputs=(2, 5, 17),
+        note="cross",
+    ),
+    case(
+        layers.PerformerAttention,
+        BIASES | HEADS_OF_4 | {"relative_positions": rotary(), "seed": 3},
+        WITH_KEY,
+        (8, 1),
+        options=CAUSAL,
+        note="causal",
+    ),
+    # === Matrices that are read and changed ===
+    case(
+        layers.GatedLinearAttention,
+        HEADS | PROJECTIONS | {"value_dim": 5, "decay_rank": 3, "temperature": 2.0},
+        PADDED,
+        7,
+        outputs=(2, 5, 17),
+    ),
+    case(
+        layers.GatedLinearAttention,
+        BIASES | HEADS | {"use_gate": False, "epsilon": 1e-3},
+        WITH_KEY,
+        12,
+        options=CAUSAL,
+        note="causal",
+    ),
+    case(
+        layers.DisentangledAttention,
+        HEADS | PROJECTIONS | {"value_dim": 5, "num_buckets": 4, "max_distance": 9},
+        PADDED,
+        6,
+        outputs=(2, 5, 17),
+    ),
+    case(
+        layers.DisentangledAttention,
+        BIASES
+        | HEADS
+        | {
+            "num_buckets": None,
+            "max_distance": 3,
+            "kinds": ["content_to_position"],
+            "epsilon": None,
+        }
+        | {"share_projections": False, "dropout": 0.1, "seed": 3},
+        MASKED_PAIRS,
+        (9, 1),
+        options=CAUSAL,
+        note="one part, projected apart",
+    ),
+    case(
+        layers.HeadTransform,
+        {"activation": "silu", "epsilon": 1e-3, "use_bias": True, "norm_bias": True}
+        | {"kernel_initializer": "he_normal"},
+        ON_X,
+        4,
+    ),
+    case(
+        layers.DeltaRuleAttention,
+        HEADS | PROJECTIONS | {"value_dim": 5, "use_gate": True},
+        PADDED,
+        5,
+        outputs=(2, 5, 17),
+    ),
+    case(
+        layers.DeltaRuleAttention,
+        BIASES | HEADS | {"epsilon": 1e-3},
+        WITH_KEY,
+        10,
+        options=CAUSAL,
+        note="causal",
+    ),
+    # === Few mixtures of positions ===
+    case(
+        layers.LinformerAttention,
+        HEADS
+        | PROJECTIONS
+        | DROPOUT
+        | {"max_length": 13, "projected_length": 3, "share_heads": False, "value_dim": 5},
+        CROSS | {"attention_mask": mask(3, 2, 2, 1, 11)},
+        (5, 1),
+        outputs=(2, 5, 17),
+        note="cross",
+    ),
+    case(
+        layers.LinformerAttention,
+        BIASES | HEADS | {"max_length": 5, "projected_length": 3, "share_key_value": True},
+        WITH_KEY,
+        9,
+    ),
+    case(
+        layers.NystromAttention,
+        HEADS
+        | PROJECTIONS
+        | DROPOUT
+        | {"num_landmarks": 2, "iterations": 3, "convolution_width": 3, "value_dim": 5},
+        PADDED,
+        (4, 1),
+        outputs=(2, 5, 17),
+    ),
+    case(layers.NystromAttention, BIASES | HEADS | {"num_landmarks": 3}, WITH_KEY, 8, note="key"),
+    case(layers.NystromAttention, HEADS | {"num_landmarks": None}, PADDED, 6, note="exact"),
+    case(
+        layers.SinkhornAttention,
+        HEADS
+        | PROJECTIONS
+        | DROPOUT
+        | {
+            "block_length": 2,
+            "max_length": 7,
+            "iterations": 3,
+            "temperature": 0.5,
+            "value_dim": 5,
+        },
+        PADDED,
+        (6, 1),
+        outputs=(2, 5, 17),
+    ),
+    case(
+        layers.SinkhornAttention,
+        BIASES | HEADS | {"block_length": 2, "max_length": 5},
+        WITH_KEY,
+        11,
+        note="key",
+    ),
     # === Sparse attention ===
+    case(
+        layers.LongformerAttention,
+        HEADS
+        | PROJECTIONS
+        | DROPOUT
+        | {"sliding_window": 2, "global_length": 2, "dilation": [1, 2], "value_dim": 5},
+        PADDED | {"global_mask": np.arange(5) % 3 == np.array([[1], [2]])},
+        (5, 1),
+        outputs=(2, 5, 17),
+    ),
+    case(
+        layers.LongformerAttention,
+        BIASES | HEADS | {"sliding_window": 2, "dilation": 2},
+        WITH_KEY,
+        14,
+        note="key",
+    ),
+    case(
+        layers.BigBirdAttention,
+        HEADS
+        | PROJECTIONS
+        | DROPOUT
+        | {"block_length": 2, "num_random_blocks": 1, "full_length": 4, "value_dim": 5},
+        PADDED,
+        (3, 2),
+        outputs=(2, 5, 17),
+    ),
+    case(
+        layers.BigBirdAttention,
+        BIASES | HEADS | {"block_length": 2, "repeat_first": True},
+        WITH_KEY,
+        8,
+        note="key",
+    ),
+    case(
+        layers.SparseAttention,
+        HEADS | PROJECTIONS | DROPOUT | {"stride": 2, "value_dim": 5},
+        PADDED,
+        (3, 1),
+        outputs=(2, 5, 17),
+    ),
+    case(
+        layers.SparseAttention,
+        BIASES | HEADS | {"stride": 3, "pattern": "fixed", "summary_length": 2},
+        WITH_KEY,
+        8,
+        options=CAUSAL,
+        note="fixed",
+    ),
     case(
         layers.LSHAttention,
         HEADS | DROPOUT | {"num_buckets": 4, "num_hashes": 2, "chunk_length": 2, "value_dim": 5},
@@ -436,6 +623,26 @@ CASES = [
         SELF,
         (9, 1),
     ),
+    case(
+        layers.ConvolvedAttention,
+        {"attention": lambda: layers.LinearAttention(2, 4)},
+        SELF,
+        (5, 0),
+        options=CAUSAL,
+    ),
+    case(
+        layers.ConvolvedAttention,
+        {
+            "attention": lambda: layers.MultiHeadAttention(2, 4, dropout=0.3),
+            "kernel_size": 2,
+            "kernel_initializer": "he_normal",
+            "kernel_regularizer": "l2",
+            "kernel_constraint": "max_norm",
+        },
+        SELF,
+        (5, 1),
+        note="options",
+    ),
     # === Parts of blocks ===
     case(layers.FeedForward, {"intermediate_dim": 11}, ON_X, 4),
     case(
@@ -457,6 +664,18 @@ CASES = [
     ),
     case(layers.RMSNormalization, {"epsilon": 1e-3}, ON_X, 1),
     # === Blocks ===
+    case(
+        layers.TransformerEncoderBlock,
+        PRE_NORM
+        | {
+            "attention": self_attention(),
+            "feed_forward": feed_forward(),
+            "attention_norm": keras.layers.Activation("linear"),
+        },
+        ON_X,
+        (10, 2),
+        note="without a norm of the attention",
+    ),
     case(
         layers.TransformerEncoderBlock,
         {"attention": self_attention(), "feed_forward": feed_forward(), "norm": rms_norm()},

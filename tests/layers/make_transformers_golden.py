@@ -12,10 +12,12 @@ import pathlib
 import numpy as np
 import torch
 import transformers
+from transformers.models.big_bird import modeling_big_bird
 from transformers.models.bloom import modeling_bloom
 from transformers.models.llama import modeling_llama
 from transformers.models.longformer import modeling_longformer
 from transformers.models.longt5 import modeling_longt5
+from transformers.models.nystromformer import modeling_nystromformer
 from transformers.models.reformer import modeling_reformer
 from transformers.models.t5 import modeling_t5
 from transformers.models.xlnet import modeling_xlnet
@@ -136,6 +138,50 @@ def longformer(rng, number_of_globals):
     return weights | {"x": x, "outputs": outputs}
 
 
+def longformer_globals(rng):
+    """Global positions with weights of their own, elsewhere in each row."""
+    config = transformers.LongformerConfig(
+        hidden_size=6, num_attention_heads=2, attention_window=[4], attention_probs_dropout_prob=0.0
+    )
+    layer, weights = drawn(modeling_longformer.LongformerSelfAttention(config, layer_id=0), rng)
+    x = inputs(rng, 6, 24)
+    mask = torch.zeros(2, 24)
+    mask[0, [1, 5]] = mask[1, [0, 13]] = 10_000.0
+    mask[0, SHORT:] = -10_000.0
+    outputs = layer(x, mask, mask < 0, mask > 0, True)[0]
+    return weights | {"x": x, "outputs": outputs, "global_mask": mask > 0}
+
+
+def big_bird(rng, length):
+    """Outside of training: the first block in place of every random one."""
+    config = transformers.BigBirdConfig(
+        hidden_size=6, num_attention_heads=2, block_size=4, num_random_blocks=2
+    )
+    layer = modeling_big_bird.BigBirdBlockSparseAttention(config, seed=0)
+    layer, weights = drawn(layer, rng)
+    x = inputs(rng, 6, 32)
+    mask = (torch.arange(32)[None, :] < torch.tensor([[length], [32]])).float()
+    make = modeling_big_bird.BigBirdModel.create_masks_for_block_sparse_attn
+    blocked, band, from_mask, to_mask = make(mask, 4)
+    outputs = layer(x, band, from_mask, to_mask, blocked, blocked)[0]
+    return weights | {"x": x, "outputs": outputs.reshape(2, 32, 6)}
+
+
+def nystromformer(rng):
+    """One row: the start of the inverse depends on all rows of a batch."""
+    config = transformers.NystromformerConfig(
+        hidden_size=6,
+        num_attention_heads=2,
+        num_landmarks=4,
+        segment_means_seq_len=12,
+        conv_kernel_size=5,
+        attention_probs_dropout_prob=0.0,
+    )
+    layer, weights = drawn(modeling_nystromformer.NystromformerSelfAttention(config), rng)
+    x = inputs(rng, 6, 12)[:1]
+    return weights | {"x": x, "outputs": layer(x)[0]}
+
+
 def longt5(rng):
     config = transformers.LongT5Config(
         d_model=10,
@@ -198,6 +244,10 @@ CASES = {
     "reformer/causal": lambda rng: reformer(rng, 12, is_causal=True),
     "reformer/chunks": lambda rng: reformer(rng, 4),
     "reformer/buckets": reformer_buckets,
+    "longformer/globals": longformer_globals,
+    "big_bird/32": lambda rng: big_bird(rng, 32),
+    "big_bird/30": lambda rng: big_bird(rng, 30),
+    "nystromformer": nystromformer,
 }
 
 

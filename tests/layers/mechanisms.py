@@ -19,6 +19,7 @@ class Mechanism:
         causal: Whether it takes `use_causal_mask`.
         always_causal: Whether it is causal without `use_causal_mask` too.
         steps: Whether it decodes step by step.
+        averages: Whether contexts are averages of values.
         slopes: Whether its gradients are its slopes; none goes into a memory of its own.
     """
 
@@ -30,6 +31,7 @@ class Mechanism:
     always_causal: bool = False
     steps: bool = True
     slopes: bool = True
+    averages: bool = True
 
 
 Inside = partial(Mechanism, crosses=False)  # one sequence
@@ -53,6 +55,16 @@ MECHANISMS = {
     "multi-head, ALiBi": related(Inside, MultiHead, 3, layers.AlibiBias(2)),
     "multi-head, Transformer-XL": related(
         Inside, MultiHead, 3, layers.TransformerXLPositions(2, 3)
+    ),
+    "disentangled": Inside(partial(layers.DisentangledAttention, 2, 3, 4, 9)),
+    "disentangled, one part": Inside(
+        partial(
+            layers.DisentangledAttention,
+            *(2, 3, None, 4),
+            kinds=("position_to_content",),
+            share_projections=False,
+            epsilon=None,
+        )
     ),
     "recurrent memory": Inside(partial(layers.RecurrentMemoryAttention, 2, 3, memory_length=4)),
     "compressive memory": Inside(
@@ -84,8 +96,65 @@ MECHANISMS = {
     "factorized random synthesizer": Inside(partial(layers.FactorizedRandomSynthesizer, 2, 3, 13)),
     "mixture": Inside(partial(layers.SynthesizerMixture, 2, 3, 15, members=MEMBERS)),
     "LSH": ByKeys(partial(layers.LSHAttention, 2, 3, num_buckets=4, chunk_length=4, seed=1)),
+    "Longformer": ByKeys(
+        partial(layers.LongformerAttention, 2, 3, sliding_window=3, global_length=2),
+        causal=False,
+        steps=False,
+        averages=False,
+    ),
+    "Longformer, dilated": ByKeys(
+        partial(layers.LongformerAttention, 2, 3, sliding_window=3, dilation=[1, 3]),
+        causal=False,
+        steps=False,
+        averages=False,
+    ),
+    "BigBird": ByKeys(
+        partial(layers.BigBirdAttention, 2, 3, block_length=3, num_random_blocks=2, seed=1),
+        causal=False,
+        steps=False,
+    ),
+    "sparse, strided": ByKeys(partial(layers.SparseAttention, 2, 3, stride=3)),
+    "sparse, fixed": ByKeys(
+        partial(layers.SparseAttention, 2, 3, stride=4, pattern="fixed", summary_length=2)
+    ),
+    "Linformer": Mechanism(
+        partial(layers.LinformerAttention, 2, 3, max_length=150, projected_length=5),
+        pairs=False,
+        scores=False,
+        causal=False,
+        steps=False,
+        averages=False,
+    ),
+    "Nystrom": ByKeys(
+        partial(layers.NystromAttention, 2, 3, num_landmarks=3, convolution_width=3),
+        causal=False,
+        steps=False,
+        averages=False,
+    ),
+    "Sinkhorn": ByKeys(
+        partial(layers.SinkhornAttention, 2, 3, block_length=4, max_length=150),
+        causal=False,
+        steps=False,
+    ),
     "linear": Mechanism(partial(layers.LinearAttention, 2, 3), pairs=False, scores=False),
     "linear, rotary": related(
         ByKeys, partial(layers.LinearAttention, 2), 4, layers.RotaryEmbedding()
+    ),
+    "gated linear": ByKeys(partial(layers.GatedLinearAttention, 2, 3), averages=False),
+    "delta rule": ByKeys(partial(layers.DeltaRuleAttention, 2, 3), averages=False),
+    "delta rule, gated": ByKeys(
+        partial(layers.DeltaRuleAttention, 2, 3, use_gate=True), averages=False
+    ),
+    "convolved, multi-head": Inside(
+        partial(layers.ConvolvedAttention, MultiHead(3), 3), pairs=False, averages=False
+    ),
+    "convolved, delta rule": ByKeys(
+        partial(layers.ConvolvedAttention, layers.DeltaRuleAttention(2, 3), 2), averages=False
+    ),
+    "Performer": Mechanism(
+        partial(layers.PerformerAttention, 2, 3, seed=1), pairs=False, scores=False
+    ),
+    "Performer, rotary": related(
+        ByKeys, partial(layers.PerformerAttention, 2, seed=1), 4, layers.RotaryEmbedding()
     ),
 }

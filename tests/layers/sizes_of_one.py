@@ -111,6 +111,20 @@ GROUPS = {
                 lambda: attention(relative_positions=layers.TransformerXLPositions(*HEADS))
             ),
             "LinearAttention": lambda: layers.LinearAttention(*HEADS),
+            "LongformerAttention": lambda: layers.LongformerAttention(*HEADS, 1),
+            "LongformerAttention, dilated": (
+                lambda: layers.LongformerAttention(*HEADS, 3, dilation=2)
+            ),
+            "BigBirdAttention": lambda: layers.BigBirdAttention(*HEADS, 1, 1, seed=1),
+            "SparseAttention": lambda: layers.SparseAttention(*HEADS, 4),
+            "SparseAttention, fixed": lambda: layers.SparseAttention(*HEADS, 1, "fixed"),
+            "LinformerAttention": lambda: layers.LinformerAttention(*LONGEST, 1),
+            "NystromAttention": lambda: layers.NystromAttention(*HEADS, 1, 1, 1),
+            "SinkhornAttention": lambda: layers.SinkhornAttention(*HEADS, 1, LENGTH, 1),
+            "GatedLinearAttention": lambda: layers.GatedLinearAttention(*HEADS, decay_rank=1),
+            "DisentangledAttention": lambda: layers.DisentangledAttention(*HEADS),
+            "DeltaRuleAttention": lambda: layers.DeltaRuleAttention(*HEADS),
+            "PerformerAttention": lambda: layers.PerformerAttention(*HEADS, seed=1),
             "LocalAttention": lambda: layers.LocalAttention(*HEADS, 4),
             "GlobalLocalAttention": global_local,
             "LSHAttention": (
@@ -123,6 +137,10 @@ GROUPS = {
         "RecurrentMemoryAttention, memory": (recurrent_memory, with_memory),
         "CompressiveMemoryAttention": (compressive_memory, self_attention),
         "CompressiveMemoryAttention, memory": (compressive_memory, with_memory),
+        "ConvolvedAttention": (
+            lambda: layers.ConvolvedAttention(layers.LinearAttention(*HEADS), 2),
+            self_attention,
+        ),
         "SegmentRecurrence": (
             lambda: layers.SegmentRecurrence(recurrent_memory(), 4),
             self_attention,
@@ -180,6 +198,7 @@ GROUPS = {
             "ConvolutionalSubsampling": lambda: layers.ConvolutionalSubsampling(5),
             "SequencePooling": layers.SequencePooling,
             "FeedForward": feed_forward,
+            "HeadTransform": lambda: layers.HeadTransform("silu"),
             "RMSNormalization": layers.RMSNormalization,
         },
     )

@@ -40,19 +40,24 @@ def bias():
 
 BLOCK = {"attention": attention, "feed_forward": feed_forward}
 NORM = {"norm": layers.RMSNormalization}
+ATTENTION_NORM = {"attention_norm": layers.RMSNormalization}
 RECURRENT = {"cell": "gru", "units": 4, "num_layers": 1}
 
 # Every argument that a layer is built from, with the others that the constructor needs.
 TEMPLATES = {
-    layers.TransformerEncoderBlock: (BLOCK | NORM, {}),
+    layers.TransformerEncoderBlock: (BLOCK | NORM | ATTENTION_NORM, {}),
     layers.TransformerDecoderBlock: (
         {"self_attention": attention, "feed_forward": feed_forward, "cross_attention": attention}
         | NORM,
         {},
     ),
-    layers.GlobalLocalEncoderBlock: ({"attention": global_local, "feed_forward": feed_forward}, {}),
+    layers.GlobalLocalEncoderBlock: (
+        {"attention": global_local, "feed_forward": feed_forward} | ATTENTION_NORM,
+        {},
+    ),
     layers.ReversibleBlock: (BLOCK, {}),
     layers.SegmentRecurrence: ({"attention": recurrent_memory}, {"segment_length": 3}),
+    layers.ConvolvedAttention: ({"attention": attention}, {}),
     layers.MultiHeadAttention: ({"relative_positions": bias}, SIZES),
     layers.LocalAttention: ({"relative_positions": bias}, SIZES | {"sliding_window": 2}),
     layers.RecurrentMemoryAttention: ({"relative_positions": bias}, SIZES | {"memory_length": 3}),
@@ -64,6 +69,7 @@ OTHERS = {
     layers.ReversibleStack: "blocks",
     layers.CompressiveMemoryAttention: "relative_positions",
     layers.LinearAttention: "relative_positions",
+    layers.PerformerAttention: "relative_positions",
 }
 
 

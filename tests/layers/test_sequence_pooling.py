@@ -15,7 +15,16 @@ POOLINGS = {
     "max": lambda x: x.max(0),
     "mean_max": lambda x: np.concatenate([x.mean(0), x.max(0)]),
     "first": lambda x: x[0],
+    "last": lambda x: x[-1],
+    "mean_sqrt": lambda x: x.sum(0) / np.sqrt(len(x)),
+    "weighted_mean": lambda x: np.average(x, axis=0, weights=np.arange(len(x)) + 1),
 }
+
+
+def test_several_one_after_the_other():
+    found = numpy(SequencePooling(["last", "mean", "mean_max"])(X, mask=MASK))
+    parts = [numpy(SequencePooling(name)(X, mask=MASK)) for name in ("last", "mean", "mean_max")]
+    np.testing.assert_array_equal(found, np.concatenate(parts, axis=1))
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

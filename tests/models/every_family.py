@@ -15,7 +15,7 @@ OF_SEQ2SEQ = ("additive LSTM", "Luong", "GNMT", "synthesizers", "T5", "Marian", 
 
 
 def bert(**arguments):
-    return models.Bert(11, **SIZES, max_length=13, **arguments)
+    return models.Bert(11, **SIZES | {"max_length": 13} | arguments)
 
 
 EVERY = {
@@ -24,6 +24,23 @@ EVERY = {
     "TransformerEncoder": (lambda: models.TransformerEncoder(11, **SIZES), TOKENS),
     "Bert": (bert, TOKENS | {"segment_ids": np.minimum(IDS, 1)}),
     "Bert, one segment": (bert, TOKENS),
+    "Bert, shared blocks": (
+        lambda: bert(embedding_dim=5, distinct_blocks=1, num_layers=2, num_segments=0),
+        TOKENS,
+    ),
+    "Bert, disentangled": (
+        lambda: bert(
+            attention={"name": "disentangled", "num_buckets": 4},
+            num_layers=2,
+            share_positions=True,
+            absolute_positions=False,
+        ),
+        TOKENS,
+    ),
+    "Bert, pre-norm": (
+        lambda: bert(norm_first=True, gated=True, feed_forward_bias=False, norm_bias=False),
+        TOKENS,
+    ),
     "ETC": (lambda: models.ETC(11, **SIZES, radius=2, num_units=5), TOKENS),
     "CausalTransformer": (lambda: models.CausalTransformer(11, **SIZES), TOKENS),
     "GPT2": (lambda: models.GPT2(11, **SIZES, max_length=13), TOKENS),
@@ -46,9 +63,17 @@ EVERY = {
         )
         for compression in ("mean", "convolution")
     },
+    "Ensemble": (
+        lambda: models.Ensemble([models.Transformer(11, **SIZES), models.Transformer(11, **SIZES)]),
+        INPUTS,
+    ),
     "MaskedLanguageModel": (
         lambda: models.MaskedLanguageModel(bert()),
         TOKENS | {"positions": np.array([[1], [0]], "int32")},
+    ),
+    "PooledEncoder": (
+        lambda: models.PooledEncoder(bert(), ["first", "mean"], [{"units": 3}]),
+        TOKENS,
     ),
     "TokenClassifier": (lambda: models.TokenClassifier(bert(), 3), TOKENS),
     **{

@@ -44,10 +44,15 @@ def test_config_holds_every_argument(name):
     copy = type(plain).from_config(config)
     assert copy.get_config() == config
     assert (copy.name, copy.trainable) == ("mine", False)
-    of_encoder = list(copy.encoder._flatten_layers()) if "encoder" in config else []
-    assert {layer.compute_dtype for layer in of_encoder} <= {"float32"}
-    own = [layer for layer in copy.layers if layer.weights and layer not in of_encoder]
-    assert {layer.compute_dtype for layer in own} == {"bfloat16"}
+    parts = [copy.encoder] if "encoder" in config else getattr(copy, "members", [])
+    of_parts = [layer for part in parts for layer in part._flatten_layers()]
+    assert {layer.compute_dtype for layer in of_parts} <= {"float32"}
+    beside = copy.pooler if isinstance(copy, models.PooledEncoder) else []
+    every = [*copy.layers, *beside]
+    own = [layer for layer in every if layer.weights and layer not in of_parts]
+    assert {layer.compute_dtype for layer in own} == (
+        set() if "members" in config else {"bfloat16"}
+    )
 
 
 ENCODERS = (

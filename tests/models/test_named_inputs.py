@@ -4,10 +4,11 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn.models import SequenceClassifier
+from keras_attn.models import SequenceClassifier, TokenClassifier, TransformerEncoder
 from keras_attn.validation import UserError
 from tests.harness import numpy
-from tests.models.every_family import EVERY, TOKENS, bert
+from tests.layers.judges import spread_weights
+from tests.models.every_family import EVERY, SIZES, TOKENS, bert
 from tests.refusals import message_of, refused
 
 WITH_OPTIONAL = ("Bert", "ETC", "MaskedLanguageModel", "FeatureEncoder")
@@ -41,12 +42,21 @@ def test_inputs_of_other_names_are_refused(name):
 
 @pytest.mark.parametrize("how", ["predict", "fit", "evaluate"])
 def test_classifier_of_tokens_refuses_segments_that_it_would_drop(how):
-    model = SequenceClassifier(bert(), 3)
+    model = SequenceClassifier(TransformerEncoder(TOKENS["token_ids"].max() + 1, **SIZES), 3)
     model.compile("sgd", "mse")
     given = TOKENS | {"segment_ids": np.minimum(TOKENS["token_ids"], 1)}
     targets = [] if how == "predict" else [np.zeros((2, 3))]
     with pytest.raises(UserError, match=r"a dict of 'token_ids'\. Received: .*'segment_ids', 'tok"):
         getattr(model, how)(given, *targets, verbose=0)
+
+
+@pytest.mark.parametrize("head", [SequenceClassifier, TokenClassifier])
+def test_heads_hand_segments_to_an_encoder_that_has_some(head):
+    model, segments = head(bert(), 3), np.minimum(TOKENS["token_ids"], 1)
+    spread_weights(model, 1)
+    plain = numpy(model(TOKENS))
+    np.testing.assert_array_equal(numpy(model(TOKENS | {"segment_ids": 0 * segments})), plain)
+    assert np.abs(numpy(model(TOKENS | {"segment_ids": segments})) - plain).max() > 1e-3
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -13,6 +13,7 @@ from tests.models.families import INPUTS, SMALL, made
 TOKENS = {"token_ids": np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")}
 SEQ2SEQ = ("additive LSTM", "multi-head, fed", "intra-attention", "GNMT", "convolutions")
 INPUTS_OF = dict.fromkeys(SEQ2SEQ, INPUTS) | {
+    "ensemble": INPUTS,
     "patches": {"images": numbers(1, 2, 6, 10, 3)},
     "features": {
         "features": numbers(2, 2, 9, 5),
@@ -30,6 +31,9 @@ ENCODERS = {
     ),
     "causal": lambda: models.CausalTransformer(
         11, **SMALL, self_attention=layers.RandomSynthesizer(2, 3, 13)
+    ),
+    "ensemble": lambda: models.Ensemble(
+        [models.Transformer(11, **SMALL), models.RecurrentSeq2Seq(11, hidden_dim=6)]
     ),
     "patches": lambda: models.SequenceClassifier(
         models.PatchEncoder((6, 10), (3, 5), **SMALL, attention=layers.LinearAttention(2, 3)),

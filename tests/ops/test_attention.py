@@ -222,16 +222,20 @@ def test_scores_are_the_probabilities_before_dropout():
 @pytest.mark.parametrize(
     ("shape", "options", "chosen"),
     [
-        ((1, 16, 1024, 2), {}, True),
-        ((1, 15, 1024, 2), {}, False),
+        # 12 bytes a score in 1/16 of 8 GiB: 42 heads of 2²⁰ scores fit, and 43 do not.
+        ((1, 43, 1024, 2), {}, True),
+        ((1, 42, 1024, 2), {}, False),
+        ((43, 1, 1024, 2), {}, True),
         ((64, 16, 1023, 2), {}, False),
-        ((1, 16, 1024, 2), {"bias": np.zeros((1, 1, 1, 1), "float32")}, False),
-        ((1, 16, 1024, 2), {"return_scores": True}, False),
-        ((None, 16, 1024, 2), {}, True),
+        ((1, 43, 1024, 2), {"bias": np.zeros((1, 1, 1, 1), "float32")}, False),
+        ((1, 43, 1024, 2), {"return_scores": True}, False),
+        ((None, 2, 1024, 2), {}, True),
+        ((None, 1, 1024, 2), {}, False),
         ((4, 16, None, 2), {}, False),
     ],
 )
 def test_auto_is_chunked_where_scores_are_many(monkeypatch, shape, options, chosen):
+    monkeypatch.setattr(attention, "memory_bytes", lambda: 2**33)
     monkeypatch.setattr(attention, "chunked_attention", lambda *_: "chunked")
     monkeypatch.setattr(attention, "_scaled_scores", lambda *_: None)
     monkeypatch.setattr(attention, "attend_by_scores", lambda *_, **__: "dense")

@@ -3,10 +3,12 @@ import pytest
 from keras import ops
 
 from keras_attn.ops.linear_attention import (
+    Features,
+    elu_features,
     initial_linear_state,
-    linear_attention,
     linear_attention_step,
 )
+from keras_attn.ops.linear_attention import linear_attention as attend
 from tests.backends import thinned
 from tests.harness import assert_close
 from tests.ops.naive import context_and_gradients, normal
@@ -20,6 +22,10 @@ def inputs(target, source):
         normal(BATCH, HEADS, source, KEY_DIM, seed=3),
         normal(BATCH, HEADS, source, VALUE_DIM, seed=4),
     )
+
+
+def linear_attention(query, key, value, *masks, **options):
+    return attend(elu_features(query), Features(elu_features(key)), value, *masks, **options)
 
 
 def positive(x):
@@ -89,7 +95,9 @@ def test_steps_equal_the_whole():
     expected = naive(*arrays, is_causal=True)
     state = initial_linear_state(BATCH, HEADS, KEY_DIM, VALUE_DIM, "float32")
     for i in range(11):
-        context, state = linear_attention_step(*(x[:, :, i : i + 1] for x in arrays), state)
+        query, key, value = (x[:, :, i : i + 1] for x in arrays)
+        key = Features(elu_features(key))
+        context, state = linear_attention_step(elu_features(query), key, value, state)
         assert_close(ops.convert_to_numpy(context)[:, :, 0], expected[:, :, i], atol=2e-6)
 
 

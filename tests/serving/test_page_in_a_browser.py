@@ -38,6 +38,8 @@ KINDS = {
     "classification": "Bert",
     "multi_label_classification": "Bert",
     "regression": "Bert",
+    "rank": "Bert",
+    "question_answering": "Bert",
     "image_classification": "PatchEncoder",
     "masked_lm": "Bert",
     "token_classification": "Bert",
@@ -327,6 +329,20 @@ def test_numbers(seen, tasks):
     step, task = seen["regression"], tasks["regression"]
     assert step["form"] == "numbers"
     assert float(step["best"]) == pytest.approx(task.predict(task.example_texts()[:1])[0], rel=1e-4)
+
+
+def test_ranked_passages(seen, tasks):
+    step, task = seen["rank"], tasks["rank"]
+    query, _ = task.example_texts()[0].split("\t")
+    passages = [text.split("\t")[1] for text in task.example_texts()]
+    assert step["form"] == "ranking"
+    assert step["best"] == task.rank(query, [text for text in passages if text])[0].passage
+
+
+def test_answers(seen, tasks):
+    step, task = seen["question_answering"], tasks["question_answering"]
+    assert step["form"] == "answers"
+    assert step["best"] == (task.predict(task.example_texts()[:1])[0] or "No answer")
 
 
 def test_gaps(seen, tasks):

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_attn.data import MaskedExamples, Masking
 from keras_attn.export import export_saved_model
-from keras_attn.models import Bert, MaskedLanguageModel
+from keras_attn.models import Bert, MaskedLanguageModel, TransformerEncoder
 from keras_attn.tasks import ExportedMaskedLM, MaskedLMTask, open_exported
 from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
 from keras_attn.validation import UserError
@@ -100,6 +100,31 @@ def test_tokens_written_into_gaps(task, text, ids, expected):
     assert task._written(tf.constant([text]), row).numpy()[0].decode() == expected
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "filling", "expected"),
+    [
+        ("symbols", "[MAX [MASK] 2 ]", "9", "[MAX 9 2 ]"),
+        ("symbols", "2[MASK]2", "##x", "2##x2"),
+        ("characters", "a[MASK] [MASK]", "##", "a# #"),
+        ("byte_level_bpe", "a[MASK][MASK]", " b", "a b"),
+        ("byte_level_bpe", "a[MASK][MASK]", "é", "aé"),  # of two bytes
+        ("byte_level_bpe", "[MASK]a[MASK]", "é", "\ufffda\ufffd"),
+        ("byte_level_bpe", "", "", ""),
+    ],
+)
+def test_tokens_of_other_kinds_written_into_gaps(kind, text, filling, expected):
+    options = {"vocabulary_size": 261} if kind == "byte_level_bpe" else {}
+    texts = ["9 ##x", "[MAX 2 ]", "# a b"]
+    tokenizer = train_tokenizer(kind, texts, with_mask=True, **options)
+    encoder = TransformerEncoder(tokenizer.vocabulary_size, 1, 8, 2, 11)
+    task = MaskedLMTask(MaskedLanguageModel(encoder), tokenizer, 32)
+    ids = tokenizer.tokenize(tf.constant([filling]))
+    assert task._written(tf.constant([text]), ids).numpy()[0].decode() == expected
+    gaps = task.input_ids(tf.constant([text])).numpy() == tokenizer.mask_id
+    assert gaps.sum() == text.count("[MASK]") == ids.row_lengths()[0]
+    assert "[MASK]" not in task.predict([text])[0]
+
+
 def test_measured_on_hidden_tokens(task):
     texts = ["the cat sat. the cats sat", "mat the", "cat cat cat cat cat cat cat sat mat"]
     examples = MaskedExamples.from_texts(texts, Masking(task.tokenizer), 11)
@@ -183,9 +208,7 @@ def test_mistakes_in_making_it():
     refused("Received: positions=13, max_length=14", make_task, max_length=14)
     with pytest.raises(UserError, match="recognize .* Received: split_special_tokens=True"):
         make_task(split_special_tokens=True)
-    with pytest.raises(
-        UserError, match="mask token: the kind word_piece. Received: tokenizer='char"
-    ):
+    with pytest.raises(UserError, match="a mask token: .*`with_mask`. Received: tokenizer='char"):
         MaskedLMTask(make_task().backbone, train_tokenizer("characters", ["ab"]), 9)
 
 

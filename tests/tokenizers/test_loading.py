@@ -102,7 +102,7 @@ def test_a_model_that_is_not_the_saved_one(tmp_path):
         (b"[1, 2]", "a JSON object is expected"),
         ({"format_version": 2}, "`format_version` must be at most 1. Received: format_version=2."),
         ({"format_version": None}, "`format_version` must be at most 1."),
-        ({"kind": "words"}, "byte_level_bpe, marian. Received: kind='words'."),
+        ({"kind": "words"}, "byte_level_bpe, marian, pipeline. Received: kind='words'."),
         ({"kind": ["words"]}, "Received: kind=['words']."),
         ({"config": None}, "`config` must be an object. Received: config=None."),
         ({"assets": 7}, "`assets` must be an object. Received: assets=7."),

@@ -37,9 +37,9 @@ if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     data = write_words(folder / "words.tsv", 150, seed=1)
-    settings = run_settings(
-        data, epochs=9, checkpoint_every=4, keep_checkpoints=50, deterministic=True
-    )
+    # Validations at the first row and at every checkpoint, which are kept then.
+    often = {"log_every": 4, "validate_every": 4, "checkpoint_every": 4, "keep_checkpoints": 50}
+    settings = run_settings(data, epochs=9, deterministic=True, **often)
     config = folder / "config.yaml"
     config.write_text(yaml.safe_dump(settings))
     found = {"whole": start(folder / "whole", config).wait()}

@@ -132,6 +132,14 @@ def test_another_kind_leaves_the_options_of_the_first_out():
     assert merged(lower, upper) == {"a": {"name": "y", "c": 2}}
 
 
+def test_a_name_alone_gets_options():
+    lower, upper = {"attention": "local"}, {"attention": {"sliding_window": 5}}
+    assert merged(lower, upper) == {"attention": {"name": "local", "sliding_window": 5}}
+    upper = {"attention": {"name": "lsh", "num_rounds": 2}}
+    assert merged(lower, upper) == upper
+    assert merged({"a": "local"}, {"a": {"b": 5}}) == {"a": {"b": 5}}
+
+
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
@@ -150,8 +158,8 @@ def test_another_kind_leaves_the_options_of_the_first_out():
         ({"data": {"max_source_length": -1}}, "Received: max_source_length=-1."),
         ({"data": {"stress": "yes"}}, "`stress` must be true or false. Received: stress='yes'."),
         ({"preset": "g2p_smal"}, "Did you mean 'g2p_small'\\? Received: preset='g2p_smal'."),
-        ({"preset": None}, "either a preset or a task .* Received: preset=None, init=None."),
-        ({"init": "x"}, "either a preset or a task .* Received: preset='g2p_small', init='x'."),
+        ({"preset": None}, "needs a preset or a task .* Received: preset=None, init=None."),
+        ({"init": "x"}, "is a run of that preset. Received: .* init='x', preset_of_init=None."),
         ({"preset": 3}, "The section `preset` must be text. Received: preset=3."),
         ({"metrics": 3}, "`metrics` must be a text or a list of texts. Received: metrics=3."),
     ],

@@ -22,7 +22,8 @@ def read_lines(data):
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch):
-    monkeypatch.setattr(run_texts, "load_listops", lambda: dict(PARTS))
+    listops = run_texts.NamedSet(lambda: dict(PARTS))
+    monkeypatch.setitem(run_texts.SETS_OF_PAIRS, "listops", listops)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ examples:
   keras-attn benchmark generate --preset gpt2_small --vocabulary 50257 --jit
   keras-attn benchmark tokenization saved_models/g2p_en --batch 16
   keras-attn benchmark attention --mechanisms dense local lsh --lengths 2048 8192 --plot growth.png
+  keras-attn benchmark arena --tasks listops bytes --files train.tsv --out runs/arena
+  keras-attn benchmark beside_keras
   keras-attn benchmark complexity --lengths 1024 2048 4096 --widths 256 512 1024
   keras-attn benchmark depth --blocks 1 4 12
   keras-attn benchmark duplication --length 256 --steps 10000
@@ -25,7 +27,7 @@ from keras_attn.cli.options import output_file
 # Each is a module of this package.
 KINDS = (
     *("train", "fit", "decode", "generate", "tokenization"),
-    *("attention", "complexity", "depth", "duplication", "serve"),
+    *("attention", "arena", "beside_keras", "complexity", "depth", "duplication", "serve"),
 )
 
 

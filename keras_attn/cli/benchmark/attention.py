@@ -6,7 +6,13 @@ import sys
 from keras_attn.benchmarks import growth
 from keras_attn.benchmarks.attention import measure_attention
 from keras_attn.benchmarks.mechanisms import MECHANISMS
-from keras_attn.cli.benchmark.common import Figure, Figures, add_shared
+from keras_attn.cli.benchmark.common import (
+    BACKENDS_OF_LAYERS,
+    Figure,
+    Figures,
+    add_backend,
+    add_shared,
+)
 from keras_attn.cli.options import add_value, picture_file
 
 
@@ -21,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_value(parser, "--rounds", 1, "processes per measurement")
     plot = "draw the figures, with the extra viz"
     add("--plot", type=picture_file, metavar="FILE.png", help=plot)
-    add_shared(parser, "--forward", "--precision", "--jit", "--backend")
+    add_shared(parser, "--forward", "--precision", "--jit")
+    add_backend(parser, BACKENDS_OF_LAYERS)
 
 
 def measure(options: argparse.Namespace) -> Figures:

@@ -3,7 +3,7 @@
 import argparse
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from keras_attn.training.settings import PRECISIONS
 from keras_attn.validation import require_one_of
 
 BACKENDS = ("tensorflow", "jax")
+BACKENDS_OF_LAYERS = (*BACKENDS, "torch")
 
 Figure = dict[str, Any]
 """Measurements by name."""
@@ -24,22 +25,28 @@ def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
     """Adds options that several benchmarks have, by their names."""
     shared: dict[str, dict[str, Any]] = {
         "--forward": {"action": "store_true", "help": "without the gradients"},
-        "--jit": {"action": "store_true", "help": "compile with XLA"},
+        "--jit": {"action": "store_true", "help": "compile with XLA, or PyTorch's compiler"},
         "--precision": {
             "default": "float32",
             "choices": PRECISIONS,
             "metavar": "NAME",
             "help": f"Keras dtype policy: {', '.join(PRECISIONS)} (default: float32)",
         },
-        "--backend": {
-            "default": os.environ.get("KERAS_BACKEND") or BACKENDS[0],
-            "choices": BACKENDS,
-            "help": "Keras backend; jax needs no TensorFlow (default: KERAS_BACKEND, or "
-            f"{BACKENDS[0]})",
-        },
     }
     for name in names:
         parser.add_argument(name, **shared[name])
+
+
+def add_backend(parser: argparse.ArgumentParser, backends: Sequence[str] = BACKENDS) -> None:
+    """Adds `--backend`, with the backends that a benchmark measures."""
+    parser.add_argument(
+        "--backend",
+        default=os.environ.get("KERAS_BACKEND") or backends[0],
+        choices=backends,
+        help=f"Keras backend; others than {backends[0]} need no TensorFlow (default: "
+        f"KERAS_BACKEND, or {backends[0]})",
+    )
+    parser.set_defaults(backends=backends)
 
 
 def use_backend(options: argparse.Namespace) -> None:
@@ -48,7 +55,7 @@ def use_backend(options: argparse.Namespace) -> None:
     Raises:
         UserError: KERAS_BACKEND is another backend and no option replaces it.
     """
-    require_one_of("KERAS_BACKEND", options.backend, BACKENDS)
+    require_one_of("KERAS_BACKEND", options.backend, options.backends)
     os.environ["KERAS_BACKEND"] = options.backend
 
 

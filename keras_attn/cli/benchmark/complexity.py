@@ -8,7 +8,13 @@ import argparse
 
 from keras_attn.benchmarks import growth
 from keras_attn.benchmarks.complexity import measure_complexity
-from keras_attn.cli.benchmark.common import Figure, Figures, add_shared
+from keras_attn.cli.benchmark.common import (
+    BACKENDS_OF_LAYERS,
+    Figure,
+    Figures,
+    add_backend,
+    add_shared,
+)
 from keras_attn.cli.options import add_value
 
 
@@ -17,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lengths = [1024, 2048, 4096, 8192]
     add_value(parser, "--lengths", lengths, "numbers of positions (default: 1024 to 8192)")
     add_value(parser, "--widths", [256, 512, 1024], "numbers of features")
-    add_shared(parser, "--forward", "--jit", "--backend")
+    add_shared(parser, "--forward", "--jit")
+    add_backend(parser, BACKENDS_OF_LAYERS)
 
 
 def measure(options: argparse.Namespace) -> Figures:

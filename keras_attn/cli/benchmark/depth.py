@@ -7,7 +7,7 @@ program and the gradients of the weights.
 import argparse
 
 from keras_attn.benchmarks.depth import depth_table, measure_depth
-from keras_attn.cli.benchmark.common import Figure, Figures, add_shared
+from keras_attn.cli.benchmark.common import Figure, Figures, add_backend
 from keras_attn.cli.options import add_value
 
 
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark depth`."""
     add_value(parser, "--blocks", [1, 4, 12], "numbers of blocks")
     add_value(parser, "--length", 4096, "positions")
-    add_shared(parser, "--backend")
+    add_backend(parser)
 
 
 def measure(options: argparse.Namespace) -> Figures:

@@ -5,7 +5,7 @@ A layer is trained with full attention or with hashing, and evaluated with more 
 
 import argparse
 
-from keras_attn.cli.benchmark.common import Figure, Figures, add_shared
+from keras_attn.cli.benchmark.common import Figure, Figures, add_backend
 from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import progress, quiet_start
 
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_value(parser, "--length", 256, "tokens of a sequence, even")
     add_value(parser, "--steps", 2_000, "updates, a multiple of 100")
     add_value(parser, "--seed", 0, "seed of weights, data and hashes")
-    add_shared(parser, "--backend")
+    add_backend(parser)
 
 
 def measure(options: argparse.Namespace) -> Figures:

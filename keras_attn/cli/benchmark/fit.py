@@ -2,7 +2,7 @@
 
 import argparse
 
-from keras_attn.cli.benchmark.common import Figures, add_shared
+from keras_attn.cli.benchmark.common import Figures, add_backend, add_shared
 from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import quiet_start
 
@@ -14,7 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_value(parser, "--batch", 64, "sequences of a batch")
     add_value(parser, "--length", 128, "tokens of each side")
     add_value(parser, "--steps", 9, "steps timed")
-    add_shared(parser, "--precision", "--jit", "--backend")
+    add_shared(parser, "--precision", "--jit")
+    add_backend(parser)
 
 
 def measure(options: argparse.Namespace) -> Figures:

@@ -32,6 +32,16 @@ ROLES: dict[str, tuple[str, ...]] = {
     "tags": ("tags", "tag", "ner_tags", "pos_tags", "labels", "label", "ner"),
     "other": ("other", "text2", "sentence2", "positive", "hypothesis", "paraphrase", "answer"),
     "score": ("score", "similarity", "similarity_score", "relatedness"),
+    "query": ("query", "question", "anchor", "text", "sentence1", "search_query"),
+    "passage": (
+        *("passage", "document", "answer", "positive", "context", "text2", "sentence2", "response"),
+        *("doc", "title"),
+    ),
+    "question": ("question", "query"),
+    "context": ("context", "paragraph", "passage", "document", "text"),
+    "answer": ("answer", "answer_text", "answers", "target"),
+    "start": ("start", "answer_start"),
+    "relevance": ("relevance", "label", "score", "grade", "rating", "judgment"),
     "file": ("file", "file_name", "filename", "image", "path"),
 }
 """Parts of examples, with the usual names of their columns, the first one before others."""

@@ -13,6 +13,8 @@ from keras_attn.validation import require
 QUOTED = re.compile(r'"([^"]|"")*"')
 """A field in quotes as CSV has it."""
 
+_DECIMAL_COMMA = re.compile(r"[-+]?(\d{1,3}(\.\d{3})+|\d+),\d+")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+")
 _DELIMITERS = ",;\t|"
 _LOOKED_AT = 100  # lines that show how fields are quoted
 _MANY = 5  # lines within a field that may be rows
@@ -52,6 +54,9 @@ class DelimitedTable(Table):
             start = next(iter(lines.peek(1)), "")
         self._delimiter = delimiter or max(_DELIMITERS, key=lambda one: _count_fields(start, one))
         begin = lines.peek(_LOOKED_AT)
+        fields = (field.strip('" ') for line in begin for field in str(line).split(";"))
+        # Where some numbers have a decimal comma, the points of others mark thousands.
+        self._has_commas = self._delimiter == ";" and any(map(_DECIMAL_COMMA.fullmatch, fields))
         # A blank between a delimiter and a quote would make the quote a part of the text.
         self._skips_blanks = any(f'{self._delimiter} "' in line for line in begin)
         require(
@@ -65,11 +70,21 @@ class DelimitedTable(Table):
         undecodable = mistake_of(start)
         require(
             undecodable is None,
-            f"{path}, line {seen[0].line}: {undecodable}. To read the names of the columns, set "
-            "`encoding` (--encoding NAME).",
+            f"{path}, line {seen[0].line}, the names of the columns: {undecodable}. Set `encoding` "
+            "(--encoding NAME).",
         )
         self.first = list(seen[0].cells)
         self._seen, self._rest = seen, rows
+
+    def plain_number(self, cell):
+        if not isinstance(cell, str) or self._delimiter != ";":
+            return cell
+        text = cell.strip()
+        if _DECIMAL_COMMA.fullmatch(text):
+            self.doubt = self.doubt or f"numbers have a decimal comma, such as {text}"
+        elif not self._has_commas or not _THOUSANDS.fullmatch(text):
+            return cell
+        return text.replace(".", "").replace(",", ".")
 
     def sample(self, most):
         self._seen += itertools.islice(self._rest, max(most - len(self._seen), 0))

@@ -19,6 +19,7 @@ from keras_attn.data.stored_texts import stored_columns
 from keras_attn.validation import UserError
 
 _LOOKED_AT = 100  # rows that show whether malformed ones can be left out
+_OF_NUMBERS = ("number", "score", "relevance", "start")
 _MISTAKES = 3  # malformed rows that are shown
 _CAUSE = re.compile("decoded|one word|a number|a date|R's row names|in place of")
 _OTHER_FORM = (
@@ -264,6 +265,8 @@ def _row(
         cells = cells if None in lists else lists
     fields = []
     for role, key, cell in zip(roles, selection.keys, cells, strict=True):
+        if role in _OF_NUMBERS and separator != ",":
+            cell = table.plain_number(cell)
         value, problem = _value(role, cell, separator)
         if problem is None and "tags" in roles and isinstance(cell, list):
             split = [word for word in map(str, cell) if len(word.split()) != 1]
@@ -299,7 +302,7 @@ def _value(role: str, cell: Any, separator: str | None) -> tuple[Any, str | None
         return None, "a NUL character"
     if role == "label":
         text = text.strip()
-    return number_in(text) if role == "score" else (text, None)
+    return number_in(text) if role in _OF_NUMBERS else (text, None)
 
 
 def _words(role: str) -> Any:

@@ -105,6 +105,10 @@ class Table(abc.ABC):
         """The first rows, at most some, if the first one may hold names; else nothing."""
         return []
 
+    def plain_number(self, cell: Any) -> Any:
+        """A cell that should hold a number, as Python writes it where that is known."""
+        return cell
+
     @abc.abstractmethod
     def records(self, keys: Sequence[Key]) -> Iterator[Record]:
         """Yields the rows, the first one included.

@@ -93,7 +93,7 @@ def select_series(table: Table, columns: Mapping[str, Any] | None) -> SeriesColu
         keys = {role: tuple(names[index] for index in found) for role, found in indices.items()}
         return SeriesColumns(keys, keys, False, None)
     values = [first[index] for role in OF_VALUES for index in indices.get(role, ())]
-    has_header = any(parse_value(cell) is None for cell in values)
+    has_header = any(parse_value(table.plain_number(cell)) is None for cell in values)
     shown = names if has_header else [str(number) for number in range(1, len(names) + 1)]
     return SeriesColumns(
         dict(indices),

@@ -118,6 +118,8 @@ def _file_rows(file: str, reading: Reading, found: dict[str, SeriesColumns]) -> 
     rows = table.after_header if chosen.has_header else table.records
     for record in rows(keys):
         yield _row(table, chosen, record)
+    if table.doubt is not None:
+        reading.notes.append(f"{file}: {table.doubt}.")
 
 
 def _row(table: Table, chosen: SeriesColumns, record: Record) -> Row:
@@ -137,7 +139,7 @@ def _row(table: Table, chosen: SeriesColumns, record: Record) -> Row:
             return _wrong(table, record, key, "the name of a series")
     for role in OF_VALUES:
         for key in chosen.keys.get(role, ()):
-            value = parse_value(record.cells[key])
+            value = parse_value(table.plain_number(record.cells[key]))
             if value is None:
                 return _wrong(table, record, key, "a number such as 1234.5")
             values.append(value)

@@ -41,6 +41,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])", re.I)
 _YEAR_FIRST = re.compile(r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?")
+_DAY_FIRST = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{1,2}:\d{2}.*))?")
 _MONTH_DAYS = 28
 _DAY = 86.4e9  # microseconds
 _TOLERANCE = 1e-3  # of a step, for times that are rounded fractions
@@ -53,7 +54,8 @@ def parse_time(cell: Any) -> Time | None:
 
     Args:
         cell: A number, a date, or a text of one: ISO 8601, also with slashes or dots between year,
-            month and day, a month such as 2024-05, or a quarter such as 2024Q2.
+            month and day, a date such as 31.05.2024, a month such as 2024-05, or a quarter such as
+            2024Q2.
 
     Returns:
         A number, or a date and time, in UTC if the text has a time zone; `None` for anything else.
@@ -89,6 +91,12 @@ def _of_text(text: str) -> Time | None:
         if _YEAR_FIRST.fullmatch(text):
             year, month, day = [*map(int, re.split("[-/.]", text)), 1][:3]
             return datetime.datetime(year, month, day)
+        if parts := _DAY_FIRST.fullmatch(text):
+            day, month, year = (int(part) for part in parts.groups()[:3])
+            hour, _, rest = (parts[4] or "0:00").partition(":")
+            return datetime.datetime.fromisoformat(
+                f"{year:04}-{month:02}-{day:02}T{int(hour):02}:{rest}"
+            )
         return datetime.datetime.fromisoformat(text)
     except ValueError:
         return None

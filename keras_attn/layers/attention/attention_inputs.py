@@ -115,6 +115,22 @@ class AttentionInputs(NamedTuple):
         """The mask (batch or 1, heads or 1, source) of keys that are hidden from all queries."""
         return masks.mask_of_keys(ops.shape(self.value)[1], *self[4:])
 
+    def mask_of_positions(self) -> Any:
+        """The mask (batch or 1, source) of keys that are hidden from all queries of all heads.
+
+        Raises:
+            UserError: An `attention_mask` differs between queries or heads.
+        """
+        mask = self.mask_of_keys()
+        if mask is None:
+            return None
+        require(
+            mask.shape[1] == 1,
+            "An `attention_mask` must be one for all heads: it must not differ by head.",
+            shape=tuple(mask.shape),
+        )
+        return mask[:, 0]
+
 
 def _require_shape(name: str, shape: tuple, by_rank: dict[int, tuple]) -> None:
     """Raises where the rank or a known size is another; in a mask a size of 1 is for all."""

@@ -139,6 +139,14 @@ class AttentionLayer(CompositeLayer):
         """The shape of attention scores; raises where the mechanism has none."""
         self._refuse_scores()
 
+    def _refuse_causal(self, use_causal_mask: bool, reason: str) -> None:
+        """Raises where a mechanism without a causal form is to be causal."""
+        require(
+            not use_causal_mask,
+            f"{reason}: there is no causal form.",
+            use_causal_mask=use_causal_mask,
+        )
+
     def _refuse_scores(self, **settings: Any) -> None:
         """Raises because these settings build no scores that could be returned."""
         require(

@@ -162,11 +162,7 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
 
     def _attend(self, inputs, return_attention_scores, training, use_causal_mask, own):
         global_query, global_query_mask, labels, pair_masks = own
-        require(
-            not use_causal_mask,
-            "Global positions attend to everything: there is no causal form.",
-            use_causal_mask=use_causal_mask,
-        )
+        self._refuse_causal(use_causal_mask, "Global positions attend to everything")
         global_query_mask, *pairs, valid = masks.boolean_masks(
             global_query_mask=global_query_mask, **(pair_masks or GlobalLocalPieces())._asdict()
         )

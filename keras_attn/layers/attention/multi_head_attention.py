@@ -275,7 +275,7 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         beams = query.shape[1]
         if self.relative_positions is not None:
             at_slot = slot_positions(cache, beams)
-            heads["bias"] = self.relative_positions.bias(query_heads, position, at_slot)
+            heads["bias"] = self._position_bias(query_heads, cache.key, position, at_slot)
         mask = visible_slots(cache, position, beams, ancestor_mask, self.sliding_window)
         heads |= {"key": cache.key, "value": cache.value}
         return self._attend_heads(heads, mask, every_query_attends=True), cache
@@ -301,9 +301,13 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         queries, keys = ops.shape(query)[2], ops.shape(key)[2]
         at_key = ops.arange(keys, dtype="int32")
         at_query = ops.arange(queries, dtype="int32") + (keys - queries)
-        bias = self.relative_positions.bias(query, at_query, at_key)
+        bias = self._position_bias(query, key, at_query, at_key)
         query, key = self.relative_positions.transform(query, key, at_query, at_key)
         return heads | {"query": query, "key": key, "bias": bias}
+
+    def _position_bias(self, query, key, at_query, at_key):
+        """What relative positions add to the scaled scores, or `None`."""
+        return self.relative_positions.bias(query, at_query, at_key)
 
     def _implementation(self) -> str:
         if self.flash_attention is None and keras.config.is_flash_attention_enabled() is False:

@@ -17,6 +17,7 @@ from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.layers.positions.relative_positions import RelativePositions
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.heads import merge_heads
+from keras_attn.ops.linear import one_by_one
 from keras_attn.ops.masks import masked_queries
 from keras_attn.validation import require, require_positive
 
@@ -129,31 +130,8 @@ class BaseMultiHeadAttention(AttentionLayer):
             key_shape: Shape of the key, where it is not the value.
         """
         self._require_shapes(query=query_shape, value=value_shape, key=key_shape)
-        if value_shape is None:
-            groups = [(query_shape, ROLES)]
-        elif key_shape is None:
-            groups = [(query_shape, ("query", "gate")), (value_shape, ("key", "value"))]
-        else:
-            groups = [
-                (query_shape, ("query", "gate")),
-                (key_shape, ("key",)),
-                (value_shape, ("value",)),
-            ]
-        sizes = self._head_sizes()
-        shared = {name: getattr(self, name) for name in _OF_PROJECTIONS}
-        shared["dtype"] = self.dtype_policy
-        self.projections = []
-        for shape, roles in groups:
-            heads = {role: sizes[role] for role in roles if role in sizes}
-            if heads:
-                projection = HeadProjection(
-                    heads,
-                    kernel_initializer=self.kernel_initializer,
-                    name="_".join(heads),
-                    **shared,
-                )
-                projection.build(shape)
-                self.projections.append(projection)
+        self.projections = self._built_projections((query_shape, value_shape, key_shape))
+        shared = self._shared_options()
         initializer = self.output_initializer or self.kernel_initializer
         self.output_projection = Dense(
             math.prod(self._output_features(query_shape)),
@@ -165,6 +143,53 @@ class BaseMultiHeadAttention(AttentionLayer):
         if self.relative_positions is not None and not self.relative_positions.built:
             self.relative_positions.build(None)
 
+    def _shared_options(self) -> dict[str, Any]:
+        """Options of all projections."""
+        shared = {name: getattr(self, name) for name in _OF_PROJECTIONS}
+        return shared | {"dtype": self.dtype_policy}
+
+    def _built_projections(
+        self, shapes: tuple, first_seed: int = 0, prefix: str = ""
+    ) -> list[HeadProjection]:
+        """Makes the projections to the heads.
+
+        Args:
+            shapes: Those of query, value and key, as in `build`.
+            first_seed: What seeds of initializers are moved by.
+            prefix: Beginning of their names.
+
+        Returns:
+            One projection for the roles that read the same sequence.
+        """
+        query_shape, value_shape, key_shape = shapes
+        if value_shape is None:
+            groups = [(query_shape, ROLES)]
+        elif key_shape is None:
+            groups = [(query_shape, ("query", "gate")), (value_shape, ("key", "value"))]
+        else:
+            groups = [
+                (query_shape, ("query", "gate")),
+                (key_shape, ("key",)),
+                (value_shape, ("value",)),
+            ]
+        sizes = self._head_sizes()
+        initializer = self.kernel_initializer
+        if first_seed:
+            initializer = separate_initializer(initializer, first_seed)
+        projections = []
+        for shape, roles in groups:
+            heads = {role: sizes[role] for role in roles if role in sizes}
+            if heads:
+                projection = HeadProjection(
+                    heads,
+                    kernel_initializer=initializer,
+                    name=prefix + "_".join(heads),
+                    **self._shared_options(),
+                )
+                projection.build(shape)
+                projections.append(projection)
+        return projections
+
     def _head_sizes(self) -> dict[str, tuple[int, int]]:
         """For each role that is projected the number of heads and their size."""
         return {
@@ -173,14 +198,14 @@ class BaseMultiHeadAttention(AttentionLayer):
             "value": (self.num_heads, self.value_dim),
         }
 
-    def _project(self, query, value, key, training=False) -> dict:
+    def _project(self, query, value, key, training=False, projections=None) -> dict:
         """Heads (batch, heads, length, size) by role, of those roles whose input is given."""
         inputs = {"query": query, "gate": query, "value": value, "key": value}
         if key is not None:
             inputs["key"] = key
         heads = {}
-        for projection in self.projections:
-            heads |= projection.heads_of(inputs, training)
+        for projection in self.projections if projections is None else projections:
+            heads |= projection.heads_of(one_by_one(inputs, list(heads.values())), training)
         return heads
 
     def _project_prompt(self, query, real) -> dict:

@@ -107,7 +107,10 @@ class SegmentRecurrence(DecodingSteps, AttentionLayer):
             of_known_features(x, self.features) for x in inputs.visible(self.compute_dtype)
         )
         batch, length = ops.shape(query)[:2]
-        real = _rows_mask(inputs.mask_of_keys(), batch, length)
+        real = inputs.mask_of_positions()
+        if real is None:
+            real = ops.ones((1, 1), dtype="bool")
+        real = ops.broadcast_to(real, (batch, length))
         value, real = self._whole(value), self._whole(real)
         query_mask = inputs.query_mask
         if query_mask is not None:
@@ -235,18 +238,6 @@ class SegmentRecurrence(DecodingSteps, AttentionLayer):
 
     def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
         return self.attention.compute_output_shape(query_shape)
-
-
-def _rows_mask(mask: Tensor, batch: Any, length: Any) -> Any:
-    """A mask of keys, (batch, 1, length) or `None`, as boolean (batch, length)."""
-    if mask is None:
-        return ops.ones((batch, length), dtype="bool")
-    require(
-        mask.shape[1] == 1,
-        "An `attention_mask` must be one for all heads: it must not differ by head.",
-        shape=tuple(mask.shape),
-    )
-    return ops.broadcast_to(mask[:, 0], (batch, length))
 
 
 def _placed(x: Tensor, end: int, total: int) -> Any:

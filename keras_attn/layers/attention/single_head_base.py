@@ -86,7 +86,7 @@ class BaseSingleHeadAttention(DecodingSteps, SourceSteps, AttentionLayer):
         attend = partial(
             attend_by_scores,
             ops.expand_dims(self._scores(self._compared_query(query), key), 1),
-            mask=masks.combine_masks(*mask),
+            mask=mask,
             is_causal=use_causal_mask,
         )
         value = ops.expand_dims(value, 1)

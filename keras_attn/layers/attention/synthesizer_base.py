@@ -15,7 +15,6 @@ from keras_attn.layers.attention.synthesizer_scores import (
     SynthesizedScores,
 )
 from keras_attn.layers.hidden_positions import without_hidden
-from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
 from keras_attn.ops.decoding.cache import (
     continued,
@@ -112,9 +111,7 @@ class SynthesizerAttention(DecodingSteps, BaseMultiHeadAttention):
         if dropping["dropout"] or return_attention_scores:  # which each sequence has of its own
             scores = ops.broadcast_to(scores, (ops.shape(query)[0], *ops.shape(scores)[1:]))
         mask = inputs.pair_masks()
-        attend = partial(
-            attend_by_scores, scores, mask=masks.combine_masks(*mask), is_causal=use_causal_mask
-        )
+        attend = partial(attend_by_scores, scores, mask=mask, is_causal=use_causal_mask)
         result = attend(heads["value"], return_scores=return_attention_scores, **dropping)
         record_attention(self, attend, heads["value"], mask, is_causal=use_causal_mask)
         if not return_attention_scores:
@@ -157,9 +154,7 @@ class SynthesizerAttention(DecodingSteps, BaseMultiHeadAttention):
         positions = ScoredPositions.of_queries(position, self.max_length)
         scores = self._scores(query, heads, positions, lambda scores: _of_columns(scores, at_slot))
         seen = visible_slots(cache, position, beams, ancestor_mask)
-        context = attend_by_scores(
-            scores, cache.value, mask=masks.combine_masks(*seen), every_query_attends=True
-        )
+        context = attend_by_scores(scores, cache.value, mask=seen, every_query_attends=True)
         return self._project_back(context), cache
 
     def _scores_of_whole(self, query, heads) -> Any:

@@ -4,6 +4,7 @@ import keras
 
 from keras_attn.layers.attention.compatibility import build_attention, require_self_attention
 from keras_attn.layers.blocks.residual_block import ResidualBlock
+from keras_attn.layers.layer_configs import require_template, serialize_layer
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -16,6 +17,8 @@ class TransformerEncoderBlock(ResidualBlock):
     Args:
         attention: Attention layer to build the self-attention from.
         feed_forward: Layer to build the feed-forward network from.
+        attention_norm: Layer to build the normalization of the attention from, where it is not that
+            of the block, such as `keras.layers.Activation("linear")`.
         **kwargs: Arguments of `ResidualBlock`.
 
     Call arguments:
@@ -47,13 +50,29 @@ class TransformerEncoderBlock(ResidualBlock):
         Xiong et al., 2020, https://arxiv.org/abs/2002.04745 (pre-norm).
     """
 
-    def __init__(self, attention: keras.layers.Layer, feed_forward: keras.layers.Layer, **kwargs):
+    def __init__(
+        self,
+        attention: keras.layers.Layer,
+        feed_forward: keras.layers.Layer,
+        *,
+        attention_norm: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
+        self.has_attention_norm = attention_norm is not None
         require_self_attention("attention", attention)
         self.attention = self._copy("attention", attention)
         self.feed_forward = self._copy("feed_forward", feed_forward)
-        self.attention_residual = self._residual("attention", 0)
+        if attention_norm is not None:
+            require_template("attention_norm", attention_norm)
+        own = {"norm": attention_norm} if self.has_attention_norm else {}
+        self.attention_residual = self._residual("attention", 0, **own)
         self.feed_forward_residual = self._residual("feed_forward", 1)
+
+    def _argument(self, name):
+        if name != "attention_norm":
+            return super()._argument(name)
+        return serialize_layer(self.attention_residual.norm if self.has_attention_norm else None)
 
     def build(self, input_shape):
         build_attention(self.attention, input_shape)

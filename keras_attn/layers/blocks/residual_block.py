@@ -1,6 +1,7 @@
 """Base class of Transformer blocks: parts with a residual connection around each."""
 
 from functools import partial
+from typing import Any
 
 import keras
 
@@ -113,8 +114,9 @@ class ResidualBlock(MaskedBlock):
     def _copy(self, part: str, template: keras.layers.Layer) -> keras.layers.Layer:
         return copy_layer(template, part, dtype=self.dtype_policy)
 
-    def _residual(self, part: str, offset: int) -> ResidualConnection:
-        return self._connection(seed=separate_seed(self.seed, offset), name=f"{part}_residual")
+    def _residual(self, part: str, offset: int, **options: Any) -> ResidualConnection:
+        seed = separate_seed(self.seed, offset)
+        return self._connection(seed=seed, name=f"{part}_residual", **options)
 
     def _argument(self, name):
         if name != "norm":

@@ -14,12 +14,15 @@ class LearnedPositionEmbedding(AddedEmbedding):
 
     Args:
         max_length: Number of positions that have a vector.
+        skip_padding: Whether positions are counted over what the mask that Keras propagates does
+            not hide, as in RoBERTa: padding before a token does not move it.
         **kwargs: Arguments of `keras.layers.Embedding`.
 
     Call arguments:
         inputs: Tensor (batch, length, features), of the compute dtype.
         start_index: Position of the first vector, int32: a scalar, or one for each sequence
             (batch,); 0 by default.
+        mask: Boolean (batch, length), as Keras propagates it; `None` where all positions are real.
 
     Returns:
         The sum of inputs and position vectors, (batch, length, features).
@@ -36,12 +39,13 @@ class LearnedPositionEmbedding(AddedEmbedding):
         Gehring et al., 2017, https://arxiv.org/abs/1705.03122, section 3.1.
     """
 
-    def __init__(self, max_length: int, **kwargs):
+    def __init__(self, max_length: int, *, skip_padding: bool = False, **kwargs):
         require_positive(max_length=max_length)
         super().__init__(max_length, **kwargs)
         self.max_length = max_length
+        self.skip_padding = skip_padding
 
-    def call(self, inputs, start_index=0):
+    def call(self, inputs, start_index=0, mask=None):
         inputs = as_float(inputs, self.compute_dtype)
         if inputs.shape[1] is not None:
             require(
@@ -51,5 +55,8 @@ class LearnedPositionEmbedding(AddedEmbedding):
                 max_length=self.max_length,
             )
         start = ops.reshape(ops.cast(start_index, "int32"), (-1, 1))
-        positions = start + ops.arange(ops.shape(inputs)[1], dtype="int32")
-        return self._added(inputs, positions)
+        positions = ops.arange(ops.shape(inputs)[1], dtype="int32")
+        if self.skip_padding and mask is not None:
+            counted = ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1
+            positions = ops.maximum(counted, 0)  # (batch, length)
+        return self._added(inputs, start + positions)

@@ -12,6 +12,6 @@ register_presets(
     "bert",
     (
         *("classification", "multi_label_classification", "regression", "embedding"),
-        *("masked_lm", "token_classification"),
+        *("masked_lm", "token_classification", "rank", "question_answering"),
     ),
 )

@@ -12,7 +12,8 @@ from keras_attn.ops.decoding.cache import (
     extend_ancestors,
     initial_ancestors,
     is_growing,
-    is_shared,
+    joined,
+    parted,
 )
 from keras_attn.ops.decoding.room import nan_beyond, room, within_room
 from keras_attn.ops.padding import padding_last
@@ -62,7 +63,7 @@ class IncrementalDecoder:
             "output_kernel": self._stack.projection.output_kernel(),
         }
         hypothesis = {}
-        if any(map(is_shared, caches)):
+        if any(shared is not None for shared, _ in map(parted, caches)):
             hypothesis["ancestors"] = initial_ancestors(batch_size, max_length)
         return _with_caches(source, hypothesis, caches)
 
@@ -111,7 +112,7 @@ class IncrementalDecoder:
         within = [] if source["room"] is None else [within_room(index, source["room"].shape[0])]
         mask = None
         if "ancestors" in hypothesis:
-            growing = any(is_shared(cache) and is_growing(cache) for cache in caches)
+            growing = any(map(is_growing, filter(None, source["caches"])))
             ancestors = extend_ancestors(hypothesis["ancestors"], beams, index, growing)
             hypothesis["ancestors"] = ancestors
             # A lone hypothesis attends to all that a growing cache holds, padding aside.
@@ -153,13 +154,13 @@ class IncrementalDecoder:
 def _caches(state: dict) -> list:
     """The cache of each block, whether it belongs to a source or to a hypothesis."""
     both = zip(state["source"]["caches"], state["hypothesis"]["caches"], strict=True)
-    return [own if shared is None else shared for shared, own in both]
+    return [joined(shared, own) for shared, own in both]
 
 
 def _with_caches(source: dict, hypothesis: dict, caches: list) -> dict:
     """The state of these parts, what all hypotheses of a source share in the source's."""
+    parts = list(map(parted, caches))
     return {
-        "source": source | {"caches": [cache if is_shared(cache) else None for cache in caches]},
-        "hypothesis": hypothesis
-        | {"caches": [None if is_shared(cache) else cache for cache in caches]},
+        "source": source | {"caches": [shared for shared, _ in parts]},
+        "hypothesis": hypothesis | {"caches": [own for _, own in parts]},
     }

@@ -1,7 +1,7 @@
 """Embedded tokens, or what a front end embeds, that go through a stack of blocks."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -21,6 +21,7 @@ class TokenStack:
         norm: Norm after the last block, or `None`.
         last_dropout: Dropout of what comes out, or `None`.
         output: `TokenEmbedding` that projects to the tokens, where it is not `embedding`.
+        options: Further arguments of the blocks' calls.
     """
 
     embedding: Callable
@@ -30,6 +31,7 @@ class TokenStack:
     norm: keras.layers.Layer | None
     last_dropout: keras.layers.Layer | None = None
     output: keras.layers.Layer | None = None
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __call__(self, token_ids: Tensor, *source: Any) -> Any:
         """Runs the layers.
@@ -43,7 +45,7 @@ class TokenStack:
         """
         x = self.dropout(self.embedded(token_ids))
         for block in self.blocks:
-            x = block(x, *source)
+            x = block(x, *source, **self.options)
         x = self.normalized(x)
         return x if self.last_dropout is None else self.last_dropout(x)
 

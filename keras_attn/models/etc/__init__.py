@@ -7,5 +7,8 @@ from keras_attn.models.presets import register_presets
 __all__ = ["ETC"]
 
 register_presets(
-    "ETC", ETC_PRESETS, "etc", ("classification", "multi_label_classification", "regression")
+    "ETC",
+    ETC_PRESETS,
+    "etc",
+    ("classification", "multi_label_classification", "regression", "rank"),
 )

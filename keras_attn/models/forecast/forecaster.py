@@ -41,8 +41,9 @@ class Forecaster(Backbone):
 
     Context and horizon are one sequence of patches of time, in which the targets of the horizon are
     missing; a stack of encoder blocks fills in their quantiles. A linear forecast from all values
-    of the context is added; both begin at 0, the mean of the context. Everything is computed on the
-    scale of the context's own values, so that a series may have any level and scale.
+    of the context and all known covariates is added; both begin at 0, the mean of the context.
+    Everything is computed on the scale of the context's own values, so that a series may have any
+    level and scale.
 
     Args:
         context: Number of steps that are read.
@@ -154,6 +155,13 @@ class Forecaster(Backbone):
         of_known = Dense(
             targets, use_bias=False, kernel_initializer="zeros", dtype=dtype, name="linear_known"
         )
+        of_past = keras.layers.EinsumDense(
+            "bck,ckht->bht",
+            (horizon, targets),
+            kernel_initializer="zeros",
+            dtype=dtype,
+            name="linear_past",
+        )
 
         # === Functional graph ===
         inputs = {"past": keras.Input((context, channels), dtype="float32", name="past")}
@@ -195,7 +203,8 @@ class Forecaster(Backbone):
         ahead = ops.reshape(ahead, (-1, horizon, targets, len(quantiles)))
         middle = linear(from_values)
         if known:
-            middle += of_known(of_known_steps[:, context:])
+            # What was known of the context explains values that the forecast must not continue.
+            middle += of_known(of_known_steps[:, context:]) + of_past(of_known_steps[:, :context])
         # The smaller term first: as the second one, Keras takes it for a bias where sizes agree.
         ahead = ops.cast(middle, "float32")[..., None] + ops.cast(ahead, "float32")
         standard = ops.sort(ahead, axis=-1)

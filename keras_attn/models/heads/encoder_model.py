@@ -3,9 +3,12 @@
 from typing import Any
 
 import keras
+from keras import ops
 
-from keras_attn.models.configured_model import ConfiguredModel
+from keras_attn.models.configured_model import ConfiguredModel, id_inputs, id_tensor
 from keras_attn.validation import require
+
+TOKEN_IDS, SEGMENT_IDS = "token_ids", "segment_ids"
 
 
 class EncoderModel(ConfiguredModel):
@@ -17,6 +20,8 @@ class EncoderModel(ConfiguredModel):
         encoder: The encoder.
         **kwargs: Further arguments of `ConfiguredModel`.
     """
+
+    optional_inputs = (SEGMENT_IDS,)
 
     def __init__(self, inputs: dict, outputs: Any, encoder: keras.Model, **kwargs):
         super().__init__(inputs, outputs, **kwargs)
@@ -31,6 +36,19 @@ class EncoderModel(ConfiguredModel):
         dtype = keras.dtype_policies.get(encoder.dtype_policy if given is None else given)
         return dtype, options | {"dtype": dtype}
 
+    def _completed(self, inputs):
+        if SEGMENT_IDS not in self.input or SEGMENT_IDS in inputs:
+            return inputs
+        token_ids = id_tensor(inputs[TOKEN_IDS])
+        return {TOKEN_IDS: token_ids, SEGMENT_IDS: ops.zeros_like(token_ids)}
+
     def get_quantization_layer_structure(self, mode: str | None = None) -> dict[str, Any] | None:
         """The encoder's; what follows it is left out of GPTQ and AWQ by the argument `filters`."""
         return self.encoder.get_quantization_layer_structure(mode)
+
+
+def token_inputs(encoder: keras.Model) -> dict[str, keras.KerasTensor]:
+    """Makes the inputs of a model over an encoder of token ids, with segments if it has some."""
+    inputs = getattr(encoder, "input", None)
+    has_segments = isinstance(inputs, dict) and SEGMENT_IDS in inputs
+    return id_inputs(TOKEN_IDS, *([SEGMENT_IDS] if has_segments else []))

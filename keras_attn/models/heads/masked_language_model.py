@@ -17,8 +17,9 @@ from keras_attn.validation import require
 class MaskedLanguageModel(EncoderModel):
     """Predicts tokens at any positions of texts, those before and those after them in view.
 
-    BERT's head over an encoder's vectors: a dense layer with an activation, a normalization, and
-    the encoder's own token embedding turned round, with a bias for each token.
+    BERT's head over an encoder's vectors: a dense layer to the size of embedded tokens with an
+    activation, a normalization, and the encoder's own token embedding turned round, with a bias for
+    each token.
 
     Args:
         encoder: Model from `{"token_ids": int32 (batch, length)}` to vectors
@@ -26,6 +27,8 @@ class MaskedLanguageModel(EncoderModel):
             becomes a part of this model.
         activation: Activation of the dense layer; Keras' "gelu" is the exact one.
         epsilon: Added to the variance in the normalization.
+        transform_bias: Whether the dense layer has a bias.
+        norm_bias: Whether the normalization has one.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
         **kwargs: Further arguments of `EncoderModel`.
 
@@ -55,7 +58,14 @@ class MaskedLanguageModel(EncoderModel):
     optional_inputs = ("positions",)
 
     def __init__(
-        self, encoder: keras.Model, activation: str = "gelu", epsilon: float = 1e-12, **kwargs
+        self,
+        encoder: keras.Model,
+        activation: str = "gelu",
+        epsilon: float = 1e-12,
+        *,
+        transform_bias: bool = True,
+        norm_bias: bool = True,
+        **kwargs,
     ):
         dtype, kwargs = self._read(encoder, kwargs)
         embedding = getattr(encoder, "embedding", None)
@@ -67,13 +77,16 @@ class MaskedLanguageModel(EncoderModel):
 
         # === Layers ===
         transform = Dense(
-            encoder.hidden_dim,
+            embedding.hidden_dim,
+            use_bias=transform_bias,
             activation=get_activation(activation),
             kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
             dtype=dtype,
             name="transform",
         )
-        norm = LayerNormalization(epsilon=epsilon, dtype=dtype, name="transform_norm")
+        norm = LayerNormalization(
+            epsilon=epsilon, center=norm_bias, dtype=dtype, name="transform_norm"
+        )
         bias = VocabularyBias(dtype=dtype, name="bias")
 
         # === Functional graph ===

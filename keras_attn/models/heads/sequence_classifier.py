@@ -6,13 +6,11 @@ import keras
 
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.layers.sequence_pooling import SequencePooling
-from keras_attn.models.configured_model import id_inputs
-from keras_attn.models.heads.encoder_model import EncoderModel
+from keras_attn.models.heads.encoder_model import TOKEN_IDS, EncoderModel, token_inputs
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
-
-_TOKEN_IDS = "token_ids"
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -28,11 +26,14 @@ class SequenceClassifier(EncoderModel):
             "first" for the vector at position 0, or "pooler" for what an encoder with a pooler, as
             `Bert`, makes of that.
         dropout: Fraction of the pooled features to drop in training.
+        transform: Layer to build what comes before the dropout from, such as `HeadTransform`; none
+            by default.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
         **kwargs: Further arguments of `EncoderModel`.
 
     Call arguments:
-        inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding; or all that the encoder takes.
+        inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding, and "segment_ids" if the
+            encoder has segments (all is segment 0 without them); or all that the encoder takes.
 
     Returns:
         Logits (batch, num_classes), finite also for a row of nothing but padding.
@@ -55,6 +56,8 @@ class SequenceClassifier(EncoderModel):
         num_classes: int,
         pooling: str = "mean",
         dropout: float = 0.1,
+        *,
+        transform: keras.layers.Layer | None = None,
         **kwargs,
     ):
         dtype, kwargs = self._read(encoder, kwargs)
@@ -62,6 +65,7 @@ class SequenceClassifier(EncoderModel):
 
         # === Layers ===
         pooled_dropout = Dropout(dropout, dtype=dtype, name="pooled_dropout")
+        own_transform = transform and copy_layer(transform, "transform", dtype=dtype)
         output = Dense(num_classes, dtype=dtype, name="output")
 
         # === Functional graph ===
@@ -73,6 +77,7 @@ class SequenceClassifier(EncoderModel):
         else:
             pool = SequencePooling(pooling, dtype=dtype, name="pool")
             pooled = pool(encoder(inputs), mask=mask)
+        pooled = own_transform(pooled) if own_transform else pooled
         logits = output(pooled_dropout(pooled))
         super().__init__(inputs, logits, encoder, **kwargs)
 
@@ -84,9 +89,9 @@ class SequenceClassifier(EncoderModel):
 
 def _inputs_of(encoder: keras.Model) -> tuple[dict, Any]:
     """What an encoder is called with, and its mask; `None` for the one that it propagates."""
-    if getattr(encoder, "input_name", _TOKEN_IDS) == _TOKEN_IDS:
-        inputs = id_inputs(_TOKEN_IDS)
-        return inputs, masks.padding_mask(inputs[_TOKEN_IDS])
+    if getattr(encoder, "input_name", TOKEN_IDS) == TOKEN_IDS:
+        inputs = token_inputs(encoder)
+        return inputs, masks.padding_mask(inputs[TOKEN_IDS])
     inputs = {
         name: keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=name)
         for name, tensor in encoder.input.items()

@@ -4,8 +4,8 @@ import keras
 
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
-from keras_attn.models.configured_model import id_inputs
-from keras_attn.models.heads.encoder_model import EncoderModel
+from keras_attn.layers.layer_configs import copy_layer
+from keras_attn.models.heads.encoder_model import TOKEN_IDS, EncoderModel, token_inputs
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -19,11 +19,14 @@ class TokenClassifier(EncoderModel):
             model.
         num_classes: Number of classes.
         dropout: Fraction of the features to drop in training.
+        transform: Layer to build what comes before the dropout from, such as `HeadTransform`; none
+            by default.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
         **kwargs: Further arguments of `EncoderModel`.
 
     Call arguments:
-        inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding.
+        inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding, and "segment_ids" if the
+            encoder has segments; without them all is segment 0.
 
     Returns:
         Logits (batch, length, num_classes), finite also at padding.
@@ -43,11 +46,19 @@ class TokenClassifier(EncoderModel):
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 5.3.
     """
 
-    def __init__(self, encoder: keras.Model, num_classes: int, dropout: float = 0.1, **kwargs):
+    def __init__(
+        self,
+        encoder: keras.Model,
+        num_classes: int,
+        dropout: float = 0.1,
+        *,
+        transform: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
         dtype, kwargs = self._read(encoder, kwargs)
-        input_name = getattr(encoder, "input_name", "token_ids")
+        input_name = getattr(encoder, "input_name", TOKEN_IDS)
         require(
-            input_name == "token_ids",
+            input_name == TOKEN_IDS,
             "`encoder` must be a model over token ids.",
             encoder=type(encoder).__name__,
             input_name=input_name,
@@ -57,11 +68,14 @@ class TokenClassifier(EncoderModel):
 
         # === Layers ===
         vector_dropout = Dropout(dropout, dtype=dtype, name="vector_dropout")
+        own_transform = transform and copy_layer(transform, "transform", dtype=dtype)
         output = Dense(num_classes, dtype=dtype, name="output")
 
         # === Functional graph ===
-        inputs = id_inputs("token_ids")
-        logits = output(vector_dropout(encoder(inputs)))
+        inputs = token_inputs(encoder)
+        vectors = encoder(inputs)
+        vectors = own_transform(vectors) if own_transform else vectors
+        logits = output(vector_dropout(vectors))
         super().__init__(inputs, logits, encoder, **kwargs)
 
         # === Config ===

@@ -17,7 +17,7 @@ from keras_attn.models.configured_model import read_options
 from keras_attn.models.decoding.encoder_decoder import token_embeddings
 from keras_attn.models.decoding.stacked_seq2seq import StackedSeq2Seq
 from keras_attn.models.decoding.token_stack import TokenStack
-from keras_attn.models.transformer.sizes import StackSizes, greatest_length
+from keras_attn.models.transformer.sizes import StackSizes, greatest_length, share_positions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -156,8 +156,8 @@ class T5(StackedSeq2Seq):
             )
             for i in range(decoder_layers or sizes.num_layers)
         ]
-        _share_bias([block.attention for block in encoder_blocks])
-        _share_bias([block.self_attention for block in decoder_blocks])
+        share_positions([block.attention for block in encoder_blocks])
+        share_positions([block.self_attention for block in decoder_blocks])
 
         def stack(side: str, embedding: TokenEmbedding, blocks: list, name: str, **more):
             return TokenStack(
@@ -176,11 +176,3 @@ class T5(StackedSeq2Seq):
             max_length=greatest_length(encoder_attention, self_attention),
             **kwargs,
         )
-
-
-def _share_bias(attentions: list) -> None:
-    """Gives all attention layers the first one's relative positions, before any is built."""
-    first, *others = attentions
-    for attention in others:
-        if getattr(attention, "relative_positions", None) is not None:
-            attention.relative_positions = first.relative_positions

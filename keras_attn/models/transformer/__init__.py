@@ -19,7 +19,7 @@ register_presets(
     "encoder",
     (
         *("classification", "multi_label_classification", "regression", "embedding"),
-        "token_classification",
+        *("token_classification", "rank", "question_answering"),
     ),
 )
 register_presets("CausalTransformer", CAUSAL_TRANSFORMER_PRESETS, "language_model", ("causal_lm",))

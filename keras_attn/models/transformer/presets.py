@@ -8,6 +8,7 @@ _G2P = "layers and width of g2p-seq2seq, https://github.com/cmusphinx/g2p-seq2se
 
 BASE = stack_config(6, 512, 8, 2048, key_dim=64, value_dim=64, dropout=0.1, norm_first=False)
 _TINY = stack_config(2, 128, 4, 512, dropout=0.1, norm_first=True)
+_ARENA = "Tay et al., 2021, https://arxiv.org/abs/2011.04006"
 
 
 def _table_3(row, **changes):
@@ -81,5 +82,37 @@ TRANSFORMER_ENCODER_PRESETS = {
         "description": "encoder for ListOps of up to 64 tokens (--data listops)",
         "paper": "task of Nangia and Bowman, 2018, https://arxiv.org/abs/1804.06028; our sizes",
         "config": stack_config(2, 64, 4, 128, dropout=0.1, norm_first=True),
+    },
+    "arena_tiny": {
+        "tasks": ("classification", "masked_lm"),
+        "description": "encoder for long sequences, for keras-attn benchmark arena",
+        "paper": "tasks of Tay et al., 2021, https://arxiv.org/abs/2011.04006; our sizes",
+        "config": stack_config(2, 64, 4, 128, dropout=0.1, norm_first=True),
+    },
+    **{
+        f"arena_{task}": {
+            "tasks": ("classification",),
+            "description": f"Long Range Arena's model for {of}, for a GPU",
+            "paper": f"{_ARENA}; sizes of its repository",
+            "config": stack_config(*sizes, dropout=0.1, norm_first=True) | changes,
+        }
+        for task, of, sizes, changes in (
+            ("listops", "ListOps", (4, 512, 8, 1024), {}),
+            ("bytes", "texts as bytes", (4, 256, 4, 1024), {}),
+            ("retrieval", "pairs of texts as bytes", (4, 128, 4, 512), {}),
+            (
+                "pathfinder",
+                "Pathfinder-32",
+                (4, 32, 4, 32),
+                {"key_dim": 4, "value_dim": 4, "dropout": 0.2},
+            ),
+        )
+    },
+    "recall_tiny": {
+        "tasks": ("token_classification",),
+        "description": "causal encoder for recall (--data recall, induction, …)",
+        "paper": "task of Arora et al., 2023, https://arxiv.org/abs/2312.04927; our sizes",
+        "config": stack_config(2, 64, 1, 128, dropout=0.0, norm_first=True)
+        | {"use_causal_mask": True},
     },
 }

@@ -1,7 +1,7 @@
 """The sizes that Transformers have in common, and the layers of these sizes."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -102,6 +102,7 @@ class TransformerSizes(StackSizes):
             as well (Su et al., 2021), so that it sees distances.
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
+        epsilon: Added to the variance in the normalizations.
 
     Raises:
         UserError: As for `StackSizes`, or there are learned positions but none are added.
@@ -116,6 +117,7 @@ class TransformerSizes(StackSizes):
     absolute_positions: bool = True
     rotary_positions: bool = False
     recompute: bool = False
+    epsilon: float = 1e-6
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,6 +167,7 @@ class TransformerParts:
             ),
             "dropout": sizes.dropout,
             "norm_first": sizes.norm_first,
+            "epsilon": sizes.epsilon,
             "recompute": sizes.recompute,
             "dtype": dtype,
         }
@@ -217,7 +220,12 @@ class TransformerParts:
             for i in range(self._sizes.num_layers)
         ]
 
-    def encoder(self, embedding: Callable, attention: keras.layers.Layer | None) -> TokenStack:
+    def encoder(
+        self,
+        embedding: Callable,
+        attention: keras.layers.Layer | None,
+        use_causal_mask: bool = False,
+    ) -> TokenStack:
         """The layers of an encoder after an embedding."""
         return TokenStack(
             embedding,
@@ -225,13 +233,14 @@ class TransformerParts:
             self.dropout(),
             self.encoder_blocks(attention),
             self.last_norm(),
+            options={"use_causal_mask": True} if use_causal_mask else {},
         )
 
     def last_norm(self, name: str = "norm") -> LayerNormalization | None:
         """The norm after the last block, where blocks are pre-norm."""
         if not self._sizes.norm_first:
             return None
-        return LayerNormalization(epsilon=1e-6, dtype=self._dtype, name=name)
+        return LayerNormalization(epsilon=self._sizes.epsilon, dtype=self._dtype, name=name)
 
     def _self_attention(self) -> MultiHeadAttention:
         rotary = RotaryEmbedding() if self._sizes.rotary_positions else None
@@ -246,3 +255,11 @@ def greatest_length(*limits: Any) -> int | None:
     """
     lengths = [getattr(limit, "max_length", limit) for limit in limits]
     return min((length for length in lengths if isinstance(length, int)), default=None)
+
+
+def share_positions(attentions: Sequence[Any]) -> None:
+    """Gives all attention layers the first one's relative positions, before any is built."""
+    first, *others = attentions
+    for attention in others:
+        if getattr(attention, "relative_positions", None) is not None:
+            attention.relative_positions = first.relative_positions

@@ -44,6 +44,8 @@ class PatchEncoder(Backbone):
         channels: Number of an image's channels.
         class_token: Whether a learned vector is put before the patches, for a classifier that
             takes the first vector of the outputs (`pooling="first"`).
+        distillation_token: Whether another learned vector is between the class token and the
+            patches (DeiT).
         random_shift: Most pixels by which images are moved at random in training.
         learned_positions: Whether each position has a learned vector, instead of sinusoids.
         attention: Attention layer to build that of every block from, multi-head by default.
@@ -53,7 +55,7 @@ class PatchEncoder(Backbone):
         inputs: `{"images": float32 (batch, height, width, channels)}`, usually from -1 to 1.
 
     Returns:
-        Vectors (batch, patches, hidden_dim), and one more before them for the class token.
+        Vectors (batch, patches, hidden_dim), and one more before them for each of the tokens.
 
     Raises:
         UserError: A size is not positive, `patch_size` does not divide `image_size`, or
@@ -66,8 +68,9 @@ class PatchEncoder(Backbone):
         >>> model({"images": images}).shape
         (2, 5, 8)
 
-    Reference:
+    References:
         Dosovitskiy et al., 2021, https://arxiv.org/abs/2010.11929, section 3.1.
+        Touvron et al., 2021, https://arxiv.org/abs/2012.12877, section 4 (distillation token).
     """
 
     input_name = "images"
@@ -82,6 +85,7 @@ class PatchEncoder(Backbone):
         class_token: bool = True,
         random_shift: int = 0,
         *,
+        distillation_token: bool = False,
         learned_positions: bool = True,
         attention: keras.layers.Layer | None = None,
         **kwargs,
@@ -89,7 +93,8 @@ class PatchEncoder(Backbone):
         image_size = checked_size("image_size", image_size)
         patch_size = checked_size("patch_size", patch_size)
         require_positive(channels=channels)
-        length = number_of_patches(image_size, patch_size) + bool(class_token)
+        first = int(class_token) + int(distillation_token)
+        length = number_of_patches(image_size, patch_size) + first
         sizes, dtype, kwargs = read_options(PatchSizes, kwargs)
         learned = length if learned_positions and sizes.absolute_positions else None
         sizes = dataclasses.replace(sizes, learned_positions=learned)
@@ -97,6 +102,8 @@ class PatchEncoder(Backbone):
         embedding = [PatchEmbedding(patch_size, sizes.hidden_dim, dtype=dtype, name="patches")]
         if random_shift:
             embedding.insert(0, RandomShift(random_shift, dtype=dtype, name="random_shift"))
+        if distillation_token:
+            embedding.append(ClassToken(dtype=dtype, name="distillation_token"))
         if class_token:
             embedding.append(ClassToken(dtype=dtype, name="class_token"))
         stack = parts.encoder(

@@ -108,10 +108,11 @@ class BlockLayout:
         first = part(segments, 3, 0, self.size)
         last = part(segments, 3, self.length - self.size, self.size)
         empty = ops.zeros_like(first[:1])
-        parts = [ops.concatenate([empty, part(last, 0, 0, self.count - 1)], axis=0), segments]
+        # No slice is ever empty: XLA's simplification of those aborts the process.
+        before = part(ops.concatenate([empty, last], axis=0), 0, 0, self.count)
+        parts = [before, segments]
         if not self.is_causal:
-            following = part(first, 0, 1, self.count - 1)
-            parts.append(ops.concatenate([following, empty], axis=0))
+            parts.append(part(ops.concatenate([first, empty], axis=0), 0, 1, self.count))
         return ops.concatenate(parts, axis=3)
 
     def rows(self, tensor: Tensor) -> Tensor:

@@ -55,6 +55,12 @@ class Cut:
         batch, heads, _, width = ops.shape(tensor)
         return ops.reshape(self.pad(tensor), (batch, heads, self.count, self.size, width))
 
+    def whole(self, blocks: Any) -> Any:
+        """Undoes `blocks`."""
+        batch, heads, count, size, width = ops.shape(blocks)
+        tensor = ops.reshape(blocks, (batch, heads, count * size, width))
+        return part(tensor, 2, 0, self.length) if self.may_pad else tensor
+
     def split(self, tensor: Tensor, kv_heads: int) -> Tensor:
         """Lays padded heads out block first, query heads folded into the rows of a block.
 

@@ -97,6 +97,18 @@ class ContinuedCache(NamedTuple):
 Cache = FixedCache | GrowingCache | ContinuedCache
 
 
+class ConvolvedState(NamedTuple):
+    """What a mechanism remembers behind a convolution.
+
+    Attributes:
+        recent: Tensor (rows, kernel_size - 1, features), the inputs before the next one.
+        cache: The cache or state of the mechanism itself.
+    """
+
+    recent: Any
+    cache: Any
+
+
 def initial_cache(
     batch_size: Any,
     heads: int,
@@ -166,12 +178,28 @@ def is_growing(cache: Cache) -> bool:
     return isinstance(getattr(cache, "cache", cache), GrowingCache)
 
 
-def is_shared(cache: Any) -> bool:
-    """Whether a cache holds the positions of all hypotheses of a source, which are not reordered.
+def parted(cache: Any) -> tuple[Any, Any]:
+    """Parts a cache into what all hypotheses of a source share and what each has for itself.
 
-    Others are a hypothesis' own: they have one row for each, and follow it.
+    The first is never reordered; the second has a row for each hypothesis, and follows it.
+
+    Args:
+        cache: What an attention layer's `initial_cache` or `attend_step` gave.
+
+    Returns:
+        Both parts, `None` where there is nothing of a kind.
     """
-    return isinstance(cache, Cache)
+    if isinstance(cache, ConvolvedState):
+        shared, own = parted(cache.cache)
+        return shared, cache._replace(cache=own)
+    return (cache, None) if isinstance(cache, Cache) else (None, cache)
+
+
+def joined(shared: Any, own: Any) -> Any:
+    """The cache whose parts `parted` gave."""
+    if shared is None or own is None:
+        return own if shared is None else shared
+    return own._replace(cache=joined(shared, own.cache))
 
 
 def initial_ancestors(batch_size: Any, max_length: int | None = None) -> Any:

@@ -31,6 +31,8 @@ const WORDS = {
     + "divides the probability by 2.7.",
   "score": "The number that ranks the answers: the log-probability, corrected for the length so "
     + "that long answers have a chance.",
+  "relevance": "The number that orders the passages: how well each answers the query, higher is "
+    + "better.",
   "cosine": "The similarity of two vectors: 1 for the same direction, 0 for unrelated ones, "
     + "-1 for opposite ones.",
   "temperature": "Divides the model's logits. Below 1 the text becomes more predictable, above 1 "

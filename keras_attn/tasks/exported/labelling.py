@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from keras_attn.data import check_images
+from keras_attn.documents import read_json_object
 from keras_attn.tasks.exported.base import Exported, check_exported
+from keras_attn.tasks.folders import EXPORTED_TASK, TASK_FILE
 from keras_attn.tasks.hypothesis import Hypothesis, LabelSet, best_text, found_hypotheses
 from keras_attn.tasks.image_classification import ImageClassificationTask, image_batches
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_classification import check_one_answer
-from keras_attn.validation import require, require_positive
+from keras_attn.validation import require, require_one_of, require_positive
 
 
 class ExportedClassification(Exported):
@@ -32,6 +34,12 @@ class ExportedClassification(Exported):
     needs = frozenset({"n_best"})
     _served_input = "text"
     _column = "label"
+
+    @property
+    def pairs(self) -> bool:
+        """Whether an input is two texts with a tab between them."""
+        path = self.folder / EXPORTED_TASK / TASK_FILE
+        return path.is_file() and read_json_object(path).get("pairs") is True
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Predicts the label of each text (see `ClassificationTask.predict`)."""
@@ -261,13 +269,17 @@ class ExportedEmbedding(Exported):
     _frame = 2
 
     def predict(
-        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+        self,
+        texts: Sequence[str],
+        progress: Callable[[int], None] | None = None,
+        prompt: str | None = None,
     ) -> np.ndarray:
         """Embeds texts (see `EmbeddingTask.predict`)."""
         texts = check_texts("texts", texts)
-        signature = self._model.signatures["serving_default"]
-        features = signature.structured_outputs["embedding"].shape[1]
-        rows = self._in_batches(
-            "serving_default", lambda outputs: [outputs["embedding"]], progress, text=texts
-        )
+        others = set(self._model.signatures) - {"serving_default", "token_ids", "attention"}
+        if prompt is not None:
+            require_one_of("prompt", prompt, sorted(others))
+        name = prompt or "serving_default"
+        features = self._model.signatures[name].structured_outputs["embedding"].shape[1]
+        rows = self._in_batches(name, lambda outputs: [outputs["embedding"]], progress, text=texts)
         return np.array(rows, np.float32).reshape(len(texts), features)

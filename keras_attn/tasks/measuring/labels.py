@@ -146,7 +146,7 @@ def measure_tags(
 ) -> dict[str, float]:
     """Tags the words of texts and compares the tags with the correct ones.
 
-    Every row counts, including repeated texts.
+    Every row counts, including repeated texts; words with the tag `pairs.untagged` do not.
 
     Args:
         task: A token classification task or its export.
@@ -178,4 +178,23 @@ def tag_scores(pairs: Pairs, answers: Answers, metrics: Sequence[str]) -> dict[s
         require_one_of("metric", name, TAGGING)
     hypotheses = [split_words(answers[text].text) for text in pairs.sources]
     references = list(map(split_words, pairs.targets))
+    if pairs.untagged is not None:
+        hypotheses = [
+            judged_tags(tags, right, pairs.untagged)
+            for tags, right in zip(hypotheses, references, strict=True)
+        ]
+        references = [judged_tags(right, right, pairs.untagged) for right in references]
     return {"items": len(pairs)} | {name: TAGGING[name](hypotheses, references) for name in metrics}
+
+
+def judged_tags(tags: Sequence[str], references: Sequence[str], untagged: str | None) -> list[str]:
+    """The tags of the words of a text that have one.
+
+    Args:
+        tags: Tags of the words.
+        references: Correct tags of the words.
+        untagged: Correct tag of words that have none.
+    """
+    if len(tags) != len(references):
+        return list(tags)
+    return [tag for tag, right in zip(tags, references, strict=True) if right != untagged]

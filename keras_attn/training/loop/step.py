@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.renamed import renamed_arguments
 from keras_attn.tensors import Tensor
+from keras_attn.training.loop.teaching import Teaching
 from keras_attn.training.state import SUMS
 from keras_attn.training.workers.consistency import divergence, twice
 from keras_attn.training.workers.strategy import compiles_whole_updates, replica_random_streams
@@ -90,6 +91,7 @@ class TrainingStep:
         clip_norm: Largest norm of the whole gradient; 0 for no clipping.
         consistency: Weight alpha of R-Drop: the loss is the mean of those under two dropout masks
             plus alpha/4 · (KL(p‖q) + KL(q‖p)), which is half of the paper's equation 4.
+        teaching: Soft targets of teachers, which the loss is mixed with.
 
     Examples:
         >>> model = CausalTransformer(7, num_layers=1, hidden_dim=8, num_heads=2)
@@ -117,6 +119,7 @@ class TrainingStep:
         consistency: float = 0.0,
         cpu_shards: int = 1,
         whole_updates: bool = False,
+        teaching: Teaching | None = None,
     ) -> None:
         self._model = model
         self._optimizer = optimizer
@@ -125,6 +128,7 @@ class TrainingStep:
         self._label_smoothing = label_smoothing
         self._clip_norm = clip_norm
         self._consistency = consistency
+        self._teaching = teaching
         self._cpu_shards = cpu_shards
         # A power of two: dividing by it and multiplying again changes no bit.
         self._divisor = 2.0 ** round(math.log2(batch_tokens))
@@ -177,10 +181,13 @@ class TrainingStep:
 
     def _sums(self, inputs: Any, labels: Tensor) -> tuple[tf.Tensor, ...]:
         """The four sums of some rows."""
+        targets = self._teaching.targets(inputs, labels) if self._teaching else ()
         if self._consistency:
-            inputs, labels = twice((inputs, labels))
+            inputs, labels, targets = twice((inputs, labels, targets))
         outputs = self._model(inputs, training=True)
         loss, nll, count, correct = self._loss(labels, outputs, self._label_smoothing)
+        if self._teaching:
+            loss = self._teaching.mixed(loss, labels, outputs, targets)
         if self._consistency:
             loss, nll, count, correct = loss / 2, nll / 2, count / 2, correct / 2
             loss += self._consistency / 4 * divergence(labels, outputs)

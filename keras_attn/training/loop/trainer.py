@@ -32,6 +32,7 @@ from keras_attn.training.loop.restoring import newest_checkpoint, restored_state
 from keras_attn.training.loop.run_weights import RunWeights, TrainingResult
 from keras_attn.training.loop.schedules import planned, schedule_of
 from keras_attn.training.loop.step import TrainingStep
+from keras_attn.training.loop.teaching import Teaching
 from keras_attn.training.loop.updates import Updates
 from keras_attn.training.loop.validation_set import ValidationSet, Validator, require_examples
 from keras_attn.training.reporting.diagnosis import why_exhausted
@@ -75,6 +76,7 @@ class Trainer:
         out_folder: The run folder: empty (but for run.yaml), or resumed.
         callbacks: Keras callbacks; their own state is not part of checkpoints.
         schedule: A Keras learning-rate schedule instead of the settings' one.
+        teaching: Soft targets of teachers, for distillation.
 
     Raises:
         UserError: The settings ask for another strategy than the model was built under.
@@ -99,12 +101,14 @@ class Trainer:
         out_folder: str | Path,
         callbacks: Sequence[keras.callbacks.Callback] = (),
         schedule: keras.optimizers.schedules.LearningRateSchedule | None = None,
+        teaching: Teaching | None = None,
     ) -> None:
         self.task = task
         self.settings = settings
         self.out_folder = Path(out_folder)
         self._given_callbacks = list(callbacks)
         self._given_schedule = schedule
+        self._teaching = teaching
         self._model = task.backbone
         self._loss = getattr(task, "loss", None) or token_cross_entropy
         self._loss_values = getattr(task, "loss_values", LOSS_VALUES)
@@ -213,6 +217,7 @@ class Trainer:
             accumulate=settings.accumulate_steps > 1,
             clip_norm=settings.clip_norm,
             consistency=settings.consistency,
+            teaching=self._teaching,
         )
         keep = max(settings.keep_checkpoints, settings.average_last)
         checkpoints = Checkpoints(folder.checkpoints, keep, self._say, workers.is_chief)

@@ -29,6 +29,7 @@ class ValidationSet:
         final_metrics: Returns the same values of more texts, if `decode_metrics` uses only some; a
             run uses it at its end to choose between the best and the averaged weights. Or `None`.
         samples: Returns a few texts as (source, reference, prediction); or `None`.
+        loss: Loss of these examples, as for `TrainingStep`; that of the training if `None`.
 
     Examples:
         >>> task = Task.load("saved_models/g2p_en")
@@ -43,6 +44,7 @@ class ValidationSet:
     decode_metrics: Callable[[], dict[str, float]] | None = None
     final_metrics: Callable[[], dict[str, float]] | None = None
     samples: Callable[[], list[tuple[str, str, str]]] | None = None
+    loss: Callable | None = None
 
     def __post_init__(self) -> None:
         if self.examples is not None:
@@ -89,7 +91,7 @@ class Validator:
         self._validation = validation
         self._strategy = strategy
         self._evaluate = make_evaluation_step(
-            model, strategy, loss, settings.label_smoothing, static_shapes
+            model, strategy, validation.loss or loss, settings.label_smoothing, static_shapes
         )
         self._plan = None
         if validation.examples is not None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_attn.data import Examples
 from keras_attn.tasks import LabelTask, Task
+from keras_attn.training.distillation_settings import DistillationSettings
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.settings import TrainingSettings
 
@@ -52,8 +53,7 @@ def describe_run(
         )
     if examples.truncated or (held_out and held_out.truncated):
         print(
-            f" truncated: {examples.truncated:,} {examples.kind}s to their first "
-            f"{settings.data.max_source_length} tokens"
+            f" truncated: {examples.truncated:,} {examples.kind}s to {_kept(settings, texts)}"
             f"{_for_validation(held_out and held_out.truncated)}"
         )
     for note in examples.notes:
@@ -61,6 +61,12 @@ def describe_run(
     of_padding = f", {padding:.1%} of their tokens padding" if padding else ""
     print(f"   batches: {batches:,} an epoch{of_padding}")
     print(f"  training: {_end_of(settings.training, batches)}")
+    steps = settings.training.total_steps(batches) * settings.training.accumulate_steps
+    if steps < batches:
+        print(
+            f"   warning: {1 - steps / batches:.0%} of the {examples.kind}s are never read: "
+            "--epochs or --steps set another end"
+        )
     sizes = " and ".join(
         f"{tokenizer.vocabulary_size:,} {role}" for role, tokenizer in task.tokenizers.items()
     )
@@ -68,6 +74,17 @@ def describe_run(
     parameters = count_parameters(task.backbone.trainable_variables)
     name = settings.preset or settings.init
     print(f"     model: {name}, {parameters:,} parameters{sizes}", flush=True)
+    if settings.distillation:
+        print(f"  teachers: {_teachers(settings.distillation)}", flush=True)
+
+
+def _teachers(how: DistillationSettings) -> str:
+    soft = f"soft targets of weight {how.weight:g}"
+    if how.temperature is not None:
+        soft += f" at temperature {how.temperature:g}"
+    kinds = [soft] if how.is_soft else []
+    kinds += [f"generated texts {how.targets} the targets"] if how.is_generated else []
+    return f"{', '.join(how.teachers)}: {'; '.join(kinds)}"
 
 
 def _for_validation(count: int | None) -> str:
@@ -83,6 +100,14 @@ def describe_rules(applied: Mapping[str, Mapping[str, Any]]) -> None:
     for condition, names in applied.items():
         shown = ", ".join(f"{name}={value}" for name, value in names.items())
         print(f" by amount: {condition}: {shown}", flush=True)
+
+
+def _kept(settings: RunSettings, texts: Mapping[str, Any]) -> str:
+    """What is read of a text that is too long."""
+    longest = settings.data.max_source_length
+    if getattr(texts["train"], "of_two", False):
+        return f"{longest} tokens, shared by both texts"
+    return f"their first {longest} tokens"
 
 
 def _end_of(training: TrainingSettings, batches: int) -> str:

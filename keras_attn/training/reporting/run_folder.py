@@ -22,7 +22,12 @@ _LOCK = ".lock"
 TOKENIZERS_FOLDER = "tokenizers"
 HELD_OUT_FILE = "held_out.json"
 CACHE_FOLDER = "cache"
-PREPARED = (RUN_FILE, TOKENIZERS_FOLDER, CACHE_FOLDER, HELD_OUT_FILE, "data", "start")
+TEACHERS_FOLDER = "teachers"
+ANSWERS_FOLDER = "answers"
+PREPARED = (
+    *(RUN_FILE, TOKENIZERS_FOLDER, CACHE_FOLDER, HELD_OUT_FILE),
+    *(TEACHERS_FOLDER, ANSWERS_FOLDER, "data", "start"),
+)
 CHECKPOINTS_FOLDER = "checkpoints"
 SUMMARY_FILE = "summary.json"
 

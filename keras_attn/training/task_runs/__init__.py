@@ -8,6 +8,8 @@ from keras_attn.training.task_runs.forecast import ForecastRun
 from keras_attn.training.task_runs.image_classification import ImageClassificationRun
 from keras_attn.training.task_runs.masked_lm import MaskedLMRun
 from keras_attn.training.task_runs.multi_label_classification import MultiLabelClassificationRun
+from keras_attn.training.task_runs.question_answering import QuestionAnsweringRun
+from keras_attn.training.task_runs.rank import RankRun
 from keras_attn.training.task_runs.regression import RegressionRun
 from keras_attn.training.task_runs.seq2seq import Seq2SeqRun
 from keras_attn.training.task_runs.span_corruption import SpanCorruptionRun
@@ -20,6 +22,8 @@ TASK_RUNS = {
         ClassificationRun(),
         MultiLabelClassificationRun(),
         RegressionRun(),
+        RankRun(),
+        QuestionAnsweringRun(),
         EmbeddingRun(),
         ImageClassificationRun(),
         CausalLMRun(),

@@ -17,9 +17,11 @@ from keras_attn.models import model_class
 from keras_attn.models.attention_override import attention_override
 from keras_attn.tasks import DecodingSettings, Task
 from keras_attn.tokenizers import Tokenizer, train_tokenizer
+from keras_attn.tokenizers.text_pairs import BETWEEN
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.run_settings import SERIES_SETTINGS, DataSettings, RunSettings
+from keras_attn.training.task_runs.distilled import DistilledRun
 from keras_attn.training.task_runs.model_settings import check_activation, check_model_settings
 from keras_attn.training.task_runs.vocabulary_sample import vocabulary_sample
 from keras_attn.validation import require, require_one_of
@@ -28,7 +30,7 @@ MOST_TOKENS = 512
 """Most tokens that any task reads of a text where nothing else is set."""
 
 
-class TaskRun(abc.ABC):
+class TaskRun(DistilledRun, abc.ABC):
     """Texts, tokenizers, examples, model and metrics of the runs of one task."""
 
     task_class: ClassVar[type[Task]]
@@ -53,6 +55,9 @@ class TaskRun(abc.ABC):
     optional_columns: ClassVar[tuple[str, ...]] = ()
     """Parts that test data may have."""
 
+    named_columns: ClassVar[tuple[str, ...]] = ()
+    """Parts after the first one that examples have if `columns` names them, and only then."""
+
     long_texts: ClassVar[tuple[str, ...]] = ()
     """What can be done with texts that are too long, the default first; nothing if none are."""
 
@@ -74,8 +79,14 @@ class TaskRun(abc.ABC):
     has_labels: ClassVar[bool] = False
     """Whether the targets are labels, of texts or of words."""
 
+    has_tags: ClassVar[bool] = False
+    """Whether each word has a label."""
+
     has_several: ClassVar[bool] = False
     """Whether a text may have several labels or numbers, which `data.label_separator` is for."""
+
+    ranks: ClassVar[bool] = False
+    """Whether the data are lists of passages, and the task has the settings of these."""
 
     of_series: ClassVar[bool] = False
     """Whether the data are series of numbers, and the task has the settings of these."""
@@ -127,9 +138,24 @@ class TaskRun(abc.ABC):
             thresholds=settings.training.thresholds,
         )
         require(
+            settings.training.ranking_loss is None or self.ranks,
+            f"The task {self.name!r} has no `training.ranking_loss`.",
+            ranking_loss=settings.training.ranking_loss,
+        )
+        require(
+            settings.data.list_size is None or self.ranks,
+            f"The task {self.name!r} has no lists, and no `data.list_size`.",
+            list_size=settings.data.list_size,
+        )
+        require(
             settings.data.label_separator is None or self.has_several,
             f"The task {self.name!r} has no `data.label_separator`.",
             label_separator=settings.data.label_separator,
+        )
+        require(
+            settings.data.untagged is None or self.has_tags,
+            f"The task {self.name!r} has no tags, and no `data.untagged`.",
+            untagged=settings.data.untagged,
         )
         for name, default in SERIES_SETTINGS.items():
             value = getattr(settings.data, name)
@@ -158,7 +184,17 @@ class TaskRun(abc.ABC):
 
     def check_columns(self, columns: Mapping[str, Any] | None) -> None:
         """Raises unless columns are given by the parts of an example."""
-        check_columns(columns, (*self.columns, *self.optional_columns))
+        check_columns(columns, (*self.columns, *self.optional_columns, *self.named_columns))
+
+    def parts_in(self, columns: Any) -> tuple[str, ...]:
+        """The parts of an example, in order, with those that columns name.
+
+        Args:
+            columns: Columns by the parts of an example; of nothing else parts are named.
+        """
+        named = columns if isinstance(columns, Mapping) else {}
+        first, *rest = self.columns
+        return (first, *(role for role in self.named_columns if role in named), *rest)
 
     def with_source_lengths(self, settings: RunSettings) -> RunSettings:
         """Fills in what reading the data needs to know of the task that a run starts from.
@@ -179,7 +215,11 @@ class TaskRun(abc.ABC):
         Raises:
             UserError: A file is missing or malformed, or there is too little to hold some out.
         """
-        parts = dict(self.known(data.train, data)) or {"train": self.read_test(data.train, data)}
+        if data.unlabeled:
+            parts = {"train": self.read_unlabeled(data)}
+        else:
+            known = self.known(data.train, data)
+            parts = dict(known) or {"train": self.read_test(data.train, data)}
         if data.valid is not None:
             parts["validation"] = self.read_test(data.valid, data)
         elif "validation" not in parts and not whole:
@@ -225,6 +265,8 @@ class TaskRun(abc.ABC):
         )
         options = dict(options)
         sample = vocabulary_sample(self.columns_of(texts, roles), settings.data.vocabulary_bytes)
+        if getattr(texts, "of_two", False):
+            sample = [text for pair in sample for text in pair.split(BETWEEN)]
         return train_tokenizer(options.pop("kind"), sample, **options)
 
     def columns_of(self, texts: Any, roles: Sequence[str]) -> list[Sequence[str]]:
@@ -345,6 +387,10 @@ class TaskRun(abc.ABC):
             "Test texts need at least one of `metrics`.",
             metrics=settings.metrics,
         )
+
+    def count_cut(self, settings: RunSettings, texts: Any, task: Task) -> int:
+        """The number of texts that a task reads the beginning of."""
+        return 0
 
     def measure(
         self,

@@ -6,6 +6,7 @@ from keras_attn.data import TextExamples
 from keras_attn.tasks import CausalLMTask, DecodingSettings, ExportedCausalLM
 from keras_attn.tasks.measuring.token_losses import TokenLosses
 from keras_attn.training.task_runs.lines import LinesRun, first_words, words_of
+from keras_attn.training.task_runs.soft_targets import TOKENS
 
 _PROMPT = 4  # words
 _PART = 16  # characters, of a text without spaces
@@ -18,6 +19,7 @@ class CausalLMRun(LinesRun):
     measured_tasks = (CausalLMTask, ExportedCausalLM)
     measures = ("perplexity",)
     generates = True
+    soft_targets = TOKENS
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         longest = settings.data.max_source_length or self.most_tokens

@@ -5,12 +5,14 @@ from collections import Counter
 from typing import ClassVar
 
 import numpy as np
+import tensorflow as tf
 
 from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.data.files import has_label_lists
 from keras_attn.data.labelled_examples import class_numbers
 from keras_attn.data.overview import doubts
 from keras_attn.data.reading.several import number_in
+from keras_attn.data.text_pairs import read_text_pairs
 from keras_attn.evaluation import LABELS, LabelCounts
 from keras_attn.tasks import (
     ClassificationTask,
@@ -20,8 +22,10 @@ from keras_attn.tasks import (
 )
 from keras_attn.tasks.measuring.labels import label_scores
 from keras_attn.training.reporting.errors import Baseline, calibration, confusion
-from keras_attn.training.run_texts import hold_out_pairs
+from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.run_texts import hold_out_pairs, reported
 from keras_attn.training.task_runs.heads import HeadRun
+from keras_attn.training.task_runs.soft_targets import CLASSES
 from keras_attn.validation import require
 
 _SHOWN = 5
@@ -35,18 +39,28 @@ class ClassificationRun(HeadRun):
 
     task_class: ClassVar[type[Task]] = ClassificationTask
     columns = ("text", "label")
+    named_columns: ClassVar[tuple[str, ...]] = ("other",)
     has_labels = True
     known_metrics = tuple(LABELS)
+    soft_targets = CLASSES
+    alike = ("with_start", "pairs", "ends_between", "segments")
 
     def recognized(self, data):
         if self.known(data.train, data):
             return self.name
         several = data.label_separator is not None
-        several = several or has_label_lists(data.train, data.columns, data.encoding)
+        columns = data.columns
+        if columns is not None:
+            columns = {role: columns[role] for role in columns if role not in self.named_columns}
+        several = several or has_label_lists(data.train, columns, data.encoding)
         return MultiLabelClassificationTask.kind if several else self.name
 
     def read_files(self, paths, data):
-        pairs = super().read_files(paths, data)
+        if "other" in self.parts_in(data.columns):
+            how = (data.columns, data.skip_bad_lines, data.encoding, data.kept_in)
+            pairs = reported(read_text_pairs(paths, *how))
+        else:
+            pairs = super().read_files(paths, data)
         row = next((row for row, one in enumerate(pairs.targets) if isinstance(one, tuple)), None)
         require(
             row is None or self.has_several,
@@ -65,6 +79,20 @@ class ClassificationRun(HeadRun):
     def metrics_of(self, texts, data, chosen):
         return self.default_metrics(data)
 
+    def source_lengths(self, task, sources):
+        return task.token_counts(sources)
+
+    def answers(self, task, texts, beams=None, progress=None):
+        of_two = getattr(task, "pairs", False)
+        require(
+            of_two == texts.of_two,
+            "The task reads pairs of texts: name the column of the second text, `other`."
+            if of_two
+            else "The task reads one text: there is no column `other`.",
+            data=texts.name,
+        )
+        return super().answers(task, texts, beams, progress)
+
     def scores(self, texts, answers, metrics):
         return label_scores(texts, answers, metrics)
 
@@ -76,6 +104,42 @@ class ClassificationRun(HeadRun):
 
     def task(self, settings, texts, tokenizers, source_task):
         task = super().task(settings, texts, tokenizers, source_task)
+        return self._with_texts(task, settings, texts, source_task)
+
+    def student(self, settings, texts, tokenizers, teacher):
+        student = super().student(settings, texts, tokenizers, teacher)
+        return self._with_texts(student, settings, texts, teacher)
+
+    def check_texts_of_student(self, texts, teacher):
+        unknown = self._unknown(teacher, texts)
+        require(
+            not unknown,
+            f"The teacher must know every label of {texts.name}.",
+            labels=sorted(set(unknown))[:_SHOWN],
+        )
+
+    def check_teacher(self, task, teacher):
+        super().check_teacher(task, teacher)
+        require(
+            set(teacher.labels) == set(task.labels),
+            "Teacher and student must have the same labels.",
+            teacher=sorted(teacher.labels)[:_SHOWN],
+            student=sorted(task.labels)[:_SHOWN],
+        )
+
+    def teacher_outputs(self, task, teacher):
+        columns = [teacher.labels.index(label) for label in task.labels]
+        return lambda inputs, _: tf.gather(
+            teacher.backbone(inputs, training=False), columns, axis=-1
+        )
+
+    def _with_texts(
+        self, task: LabelTask, settings: RunSettings, texts: Pairs, reader: Task | None
+    ) -> LabelTask:
+        """Sets what a task takes from its training texts, and from one that reads as it does."""
+        if "pairs" in task._saved:
+            how = self.pair_format(settings, reader) if texts.of_two else {}
+            task.read_pairs(texts.of_two, **{"ends_between": task.ends_between} | how)
         if settings.training.class_weights:
             task.class_weights = self.balanced_weights(texts, task.labels)
         return task

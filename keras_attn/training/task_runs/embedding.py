@@ -1,5 +1,6 @@
 """Runs of tasks from text to vector."""
 
+import dataclasses
 from typing import ClassVar
 
 import numpy as np
@@ -15,10 +16,18 @@ from keras_attn.evaluation import CORRELATIONS, RETRIEVAL
 from keras_attn.evaluation.correlation import ranks_of
 from keras_attn.tasks import EmbeddingTask
 from keras_attn.tasks.measuring.vectors import partners_found, vector_scores, vectors_of
+from keras_attn.training.loop.teaching import Teaching
 from keras_attn.training.reporting.errors import Judged
 from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.pairs import PairsRun
+from keras_attn.training.task_runs.soft_targets import VECTORS
+from keras_attn.training.task_runs.taught_vectors import (
+    VectorTargets,
+    joint_vectors,
+    projection,
+    texts_by_number,
+)
 from keras_attn.validation import require, require_one_of
 
 _POOLING = ("pooling", "normalize")
@@ -40,6 +49,9 @@ class EmbeddingRun(PairsRun):
     model_settings = _POOLING
     other_starts = ENCODER_TASKS
     independent_rows = False
+    soft_targets = VECTORS
+    shares_tokens = False
+    no_answer = ""
 
     def check(self, settings):
         super().check(settings)
@@ -73,6 +85,32 @@ class EmbeddingRun(PairsRun):
             return reported(read_scored_pairs(paths, data.skip_bad_lines, **how))
         return super().read_test(paths, data)
 
+    def read_unlabeled(self, data):
+        texts = super().read_unlabeled(data)
+        return dataclasses.replace(texts, targets=texts.sources)
+
+    def answered(self, settings, texts, teachers, answers):
+        return texts  # what teachers give are vectors
+
+    def teaching(self, settings, texts, task, teachers, answers):
+        vectors, how = self._vectors("train", texts, teachers, answers), settings.distillation
+        vectors = vectors @ projection(vectors, task.features)
+        found = VectorTargets.of(task, vectors, how.vectors)
+        return Teaching([found.targets], found.loss, how.weight)
+
+    def taught_validation(self, settings, texts, held_out, task, teachers, answers, validation):
+        if not settings.data.unlabeled or settings.data.valid is not None:
+            return validation
+        # Texts are their own partners: how near their vectors are to those of the teachers counts.
+        train = self._vectors("train", texts, teachers, answers)
+        vectors = self._vectors("validation", held_out, teachers, answers)
+        vectors = vectors @ projection(train, task.features)
+        found = VectorTargets.of(task, vectors, settings.distillation.vectors)
+        return dataclasses.replace(validation, loss=found.validation_loss())
+
+    def _vectors(self, part, texts, teachers, answers):
+        return answers.array(part, lambda: joint_vectors(teachers, texts_by_number(texts)))
+
     def check_test(self, settings, texts, task):
         pass  # What is too long is cut.
 
@@ -92,7 +130,8 @@ class EmbeddingRun(PairsRun):
         tokenizer, longest = tokenizers["text"], settings.data.max_source_length
         if source_task:
             backbone = source_task.backbone
-            pooling = {name: getattr(source_task, name) for name in (*_POOLING, "truncate")}
+            names = (*_POOLING, "truncate", "prompts", "default_prompt")
+            pooling = {name: getattr(source_task, name) for name in names}
         else:
             backbone = self.model(settings, longest, tokenizer.vocabulary_size)
             pooling = {name: settings.model[name] for name in _POOLING if name in settings.model}

@@ -2,10 +2,13 @@
 
 import keras
 
+from keras_attn.models import PooledEncoder
 from keras_attn.tasks import (
     ClassificationTask,
     EmbeddingTask,
     MaskedLMTask,
+    QuestionAnsweringTask,
+    RankTask,
     RegressionTask,
     Task,
     TokenClassificationTask,
@@ -13,11 +16,13 @@ from keras_attn.tasks import (
 
 ENCODER_TASKS = (
     *(ClassificationTask, RegressionTask, EmbeddingTask, MaskedLMTask),
-    TokenClassificationTask,
+    *(TokenClassificationTask, RankTask, QuestionAnsweringTask),
 )
 """Tasks whose encoder any of them can start from."""
 
 
 def encoder_of(task: Task) -> keras.Model:
     """The model from token ids to vectors in a task, without the task's head."""
-    return task.backbone if isinstance(task, EmbeddingTask) else task.backbone.encoder
+    backbone = task.backbone
+    is_whole = isinstance(task, EmbeddingTask) and not isinstance(backbone, PooledEncoder)
+    return backbone if is_whole else backbone.encoder

@@ -8,8 +8,9 @@ import keras
 import numpy as np
 
 from keras_attn.data import LabelledExamples, Pairs
-from keras_attn.models import SequenceClassifier
+from keras_attn.models import SequenceClassifier, get_preset, model_class
 from keras_attn.tasks import Task
+from keras_attn.tasks.text_inputs import has_segments
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.task_runs.base import MOST_TOKENS
@@ -27,6 +28,8 @@ class HeadRun(PairsRun):
     head_class: ClassVar[type[keras.Model]] = SequenceClassifier
     model_settings = ("pooling",)
     other_starts = ENCODER_TASKS
+    alike = ("with_start",)
+    no_answer = ""
 
     known_metrics: ClassVar[tuple[str, ...]]
     """Names of the task's metrics."""
@@ -76,16 +79,37 @@ class HeadRun(PairsRun):
             settings.data.max_source_length or self.most_tokens,
             with_start=bool(task) and task.with_start,
             long_texts=self.for_long_texts(settings),
+            **(self.pair_format(settings, task) if texts.of_two else {}),
         )
 
-    def task(self, settings, texts, tokenizers, source_task):
-        head = self.head_of(texts, source_task)
-        if source_task:
-            model = source_task.backbone
+    def pair_format(self, settings: RunSettings, task: Any) -> dict[str, Any]:
+        """How pairs of texts are read: as before by a task that reads pairs, or as it may be.
+
+        Args:
+            settings: Settings of a run.
+            task: The task, if there is one already.
+
+        Returns:
+            Arguments of `TextInputs.read_pairs` by name.
+        """
+        if task is None:
+            model = get_preset(settings.preset).config | settings.model
+            takes_segments = "segment_ids" in model_class(settings.preset).optional_inputs
+            segments = takes_segments and model.get("num_segments", 2) > 1
         else:
-            options = self.head_in(settings.model)
-            model = self.on_top_of(self.encoder(settings, tokenizers), head, options)
-        return self.made(model, tokenizers, head, settings, source_task)
+            segments = task.segments if task.pairs else has_segments(task.backbone)
+        return {"ends_between": getattr(task, "ends_between", 1), "segments": segments}
+
+    def task(self, settings, texts, tokenizers, source_task):
+        if source_task is None:
+            return self.student(settings, texts, tokenizers, None)
+        head = self.head_of(texts, source_task)
+        return self.made(source_task.backbone, tokenizers, head, settings, source_task)
+
+    def student(self, settings, texts, tokenizers, teacher):
+        head, options = self.head_of(texts, teacher), self.head_in(settings.model)
+        model = self.on_top_of(self.encoder(settings, tokenizers), head, options)
+        return self.made(model, tokenizers, head, settings, teacher)
 
     def encoder(self, settings: RunSettings, tokenizers: Mapping[str, Tokenizer]) -> keras.Model:
         """Makes the untrained encoder of a preset."""
@@ -105,7 +129,9 @@ class HeadRun(PairsRun):
         with_start = source_task is not None and getattr(source_task, "with_start", True)
         longest, truncate = self.longest(settings, source_task)
         options = {"max_length": longest, "with_start": with_start, "truncate": truncate}
-        return self.task_class(model, tokenizers["text"], *head, **options)
+        task = self.task_class(model, tokenizers["text"], *head, **options)
+        task.ends_between = getattr(source_task, "ends_between", 1)
+        return task
 
     def longest(self, settings: RunSettings, source_task: Task | None) -> tuple[int, bool]:
         """Most tokens of a text of the task, and whether longer ones are truncated."""

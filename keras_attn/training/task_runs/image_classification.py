@@ -3,12 +3,12 @@
 import itertools
 from typing import Any, ClassVar
 
-from keras_attn.data import ImageExamples, load_digits, read_labelled_images
+from keras_attn.data import ImageExamples, load_digits, load_pathfinder_images, read_labelled_images
 from keras_attn.layers.embedding.patch import both_sides, checked_size, number_of_patches
 from keras_attn.models import get_preset
 from keras_attn.tasks import ImageClassificationTask
 from keras_attn.training.run_settings import RunSettings
-from keras_attn.training.run_texts import reported
+from keras_attn.training.run_texts import NamedSet, reported
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.validation import require
 
@@ -23,11 +23,17 @@ class ImageClassificationRun(ClassificationRun):
     task_class = ImageClassificationTask
     roles = ()
     columns = ("file", "label")
+    named_columns = ()
     long_texts = ()
     lengths: ClassVar = {}
     items = "images"
-    known_data: ClassVar = {DIGITS: lambda data: load_digits()}
+    known_data: ClassVar = {
+        DIGITS: NamedSet(load_digits),
+        "pathfinder": NamedSet(load_pathfinder_images),
+    }
     other_starts = ()
+    alike = ("image_size", "channels")
+    no_answer = None
 
     def check(self, settings):
         require(not settings.tokenizers, "Images need no `tokenizers`.", **settings.tokenizers)

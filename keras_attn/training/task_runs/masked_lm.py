@@ -4,13 +4,21 @@ import re
 
 import tensorflow as tf
 
-from keras_attn.data import MaskedExamples, Masking
+from keras_attn.data import MaskedExamples, Masking, Pairs
 from keras_attn.models import MaskedLanguageModel
 from keras_attn.tasks import MaskedLMTask
 from keras_attn.tasks.measuring.token_losses import token_losses
-from keras_attn.tokenizers.word_piece import MASK
+from keras_attn.tokenizers import Tokenizer, WordPieceTokenizer
+from keras_attn.tokenizers.base import MASK
+from keras_attn.training.run_texts import CMUDICT, SETS_OF_PAIRS, Lines, named_set
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.lines import LinesRun
+from keras_attn.training.task_runs.soft_targets import CLASSES
+from keras_attn.validation import require
+
+_SETS = {name: found for name, found in SETS_OF_PAIRS.items() if name != CMUDICT}
+# Kinds that have a mask token only where it is asked for.
+_WITH_MASK = ("symbols", "characters", "byte_level_bpe")
 
 
 class MaskedLMRun(LinesRun):
@@ -19,6 +27,33 @@ class MaskedLMRun(LinesRun):
     task_class = MaskedLMTask
     measured_tasks = (MaskedLMTask,)
     other_starts = ENCODER_TASKS
+    soft_targets = CLASSES
+
+    def check(self, settings):
+        super().check(settings)
+        require(
+            settings.data.hold_out is None or named_set(_SETS, settings.data.train) is None,
+            f"`data.hold_out` has no meaning for {settings.data.train[0]}, whose parts are fixed.",
+            hold_out=settings.data.hold_out,
+        )
+
+    def known(self, paths, data):
+        """The texts of generated data, whose labels are not read."""
+        load = named_set(_SETS, paths)
+        if load is None:
+            return {}
+        print(f"{paths[0]}: only the texts are read, not the labels.", flush=True)
+        return {part: _texts_of(pairs) for part, pairs in load(data).items()}
+
+    def read_test(self, paths, data):
+        known = self.known(paths, data)
+        return known["test"] if known else super().read_test(paths, data)
+
+    def made_tokenizer(self, settings, texts, roles):
+        options = settings.tokenizers.get("text") or {}
+        if options.get("kind") in _WITH_MASK:
+            settings = settings.replace(tokenizers={"text": {"with_mask": True, **options}})
+        return super().made_tokenizer(settings, texts, roles)
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         return MaskedExamples.from_texts(
@@ -43,8 +78,8 @@ class MaskedLMRun(LinesRun):
         return MaskedLMTask(model, source_task.tokenizer, source_task.max_length)
 
     def made_input(self, task, text):
-        """Masks the word of one token that is nearest to the middle."""
-        words = list(re.finditer(r"\w+", text))
+        """Masks the word, or else the character, of one token that is nearest to the middle."""
+        words = list(re.finditer(_unit(task.tokenizer), text))
         if len(words) < 2:
             return None
         lengths = task.tokenizer.tokenize(tf.constant([word[0] for word in words])).row_lengths()
@@ -57,3 +92,14 @@ class MaskedLMRun(LinesRun):
     def losses(self, task, texts):
         examples = task.masked_examples(texts)
         return token_losses(task.backbone, examples, len(texts), task.tokenizer)
+
+
+def _texts_of(pairs: Pairs) -> Lines:
+    return Lines(pairs.sources, pairs.name)
+
+
+def _unit(tokenizer: Tokenizer) -> str:
+    """A pattern of what a token may be."""
+    if isinstance(tokenizer, WordPieceTokenizer):
+        return r"\w+"
+    return r"\S+" if tokenizer.separator else r"\S"

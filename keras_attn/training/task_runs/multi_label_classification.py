@@ -14,6 +14,7 @@ from keras_attn.tasks.measuring.labels import label_set_scores, label_sets_of
 from keras_attn.training.reporting.errors import Baseline, Judged, calibration
 from keras_attn.training.run_texts import hold_out_pairs
 from keras_attn.training.task_runs.classification import ClassificationRun
+from keras_attn.training.task_runs.soft_targets import DECISIONS
 
 
 def _wrong_labels(text: str, labels: tuple | str) -> str | None:
@@ -31,8 +32,11 @@ class MultiLabelClassificationRun(ClassificationRun):
     task_class = MultiLabelClassificationTask
     mistake = staticmethod(_wrong_labels)
     has_several = True
+    named_columns = ()
     known_data: ClassVar = {}
     known_metrics = tuple(LABEL_SETS)
+    soft_targets = DECISIONS
+    no_answer = ()
     items = "texts"
 
     def check(self, settings):
@@ -62,6 +66,9 @@ class MultiLabelClassificationRun(ClassificationRun):
         counts, total = Counter(self.all_labels(texts)), len(texts)
         pairs = [(total - counts[label], counts[label]) for label in labels]
         return [[total / (2 * max(count, 1)) for count in pair] for pair in pairs]
+
+    def ask(self, teacher, inputs, beams):
+        return list(map(tuple, teacher.predict(inputs)))
 
     def all_labels(self, texts):
         return [label for labels in texts.targets for label in labels]

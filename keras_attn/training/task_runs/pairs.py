@@ -15,7 +15,13 @@ from keras_attn.tasks.measuring.generated import text_scores
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.run_settings import DataSettings
-from keras_attn.training.run_texts import SETS_OF_PAIRS, DataSets, hold_out_pairs, reported
+from keras_attn.training.run_texts import (
+    SETS_OF_PAIRS,
+    DataSets,
+    hold_out_pairs,
+    named_set,
+    reported,
+)
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require
 
@@ -35,7 +41,7 @@ class PairsRun(TaskRun):
         super().check(settings)
         require(
             settings.data.hold_out is None
-            or settings.data.train not in [[name] for name in self.known_data],
+            or named_set(self.known_data, settings.data.train) is None,
             f"`data.hold_out` has no meaning for {settings.data.train[0]}, whose parts are fixed.",
             hold_out=settings.data.hold_out,
         )
@@ -47,7 +53,7 @@ class PairsRun(TaskRun):
         return source
 
     def known(self, paths, data):
-        load = self.known_data.get(paths[0]) if len(paths) == 1 else None
+        load = named_set(self.known_data, paths)
         return load(data) if load else {}
 
     def read_test(self, paths, data):
@@ -72,6 +78,12 @@ class PairsRun(TaskRun):
             longest=longest,
             max_source_length=limit,
         )
+
+    def count_cut(self, settings, texts, task):
+        if not self.roles or not self.long_texts or self.for_long_texts(settings) != "cut":
+            return 0
+        limit = self.longest_source(settings)
+        return sum(length > limit for length in self.source_lengths(task, list(texts.sources)))
 
     def source_lengths(self, task: Any, sources: list[Any]) -> list[int]:
         """Numbers of the tokens of sources, those around them included."""
@@ -102,7 +114,7 @@ class PairsRun(TaskRun):
         if not settings.metrics:
             return ValidationSet(examples)
         # The accuracy of labels is known with their loss.
-        metrics = [name for name in settings.metrics if name != "accuracy"]
+        metrics = [name for name in settings.metrics if name not in task.loss_values]
         first = partial(self.first, texts, examples)
         shown = partial(self.samples, task, first(_SAMPLES))
         if not metrics:
@@ -123,7 +135,8 @@ class PairsRun(TaskRun):
         numbers = numbered(texts.sources)[:, 0]
         wanted = list(dict.fromkeys(numbers[examples.indices].tolist()))[:most]
         kept = np.flatnonzero(np.isin(numbers, wanted))
-        return Pairs(taken(texts.sources, kept), taken(texts.targets, kept), texts.name)
+        columns = (taken(texts.sources, kept), taken(texts.targets, kept))
+        return Pairs(*columns, texts.name, untagged=texts.untagged, of_two=texts.of_two)
 
     def judged(self, texts, answers):
         sources, references = group_references(texts)

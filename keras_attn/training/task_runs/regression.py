@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import numpy as np
+import tensorflow as tf
 
 from keras_attn.data import Pairs
 from keras_attn.evaluation.numbers import LOWER_IS_BETTER, NUMBERS
@@ -10,6 +11,7 @@ from keras_attn.tasks import RegressionTask
 from keras_attn.tasks.measuring.numbers import number_scores, numbers_of
 from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.task_runs.heads import HeadRun
+from keras_attn.training.task_runs.soft_targets import VALUES
 from keras_attn.validation import UserError, require
 
 
@@ -24,6 +26,8 @@ class RegressionRun(HeadRun):
     has_several = True
     known_data: ClassVar = {}
     known_metrics = tuple(NUMBERS)
+    soft_targets = VALUES
+    no_answer = ()
     items = "texts"
 
     def check(self, settings):
@@ -55,6 +59,31 @@ class RegressionRun(HeadRun):
             mean=numbers.mean(axis=0).tolist(),
         )
         return names, numbers.mean(axis=0).tolist(), deviations.tolist()
+
+    def ask(self, teacher, inputs, beams):
+        rows = teacher.predict(inputs).reshape(len(inputs), -1)
+        return list(map(tuple, rows.tolist()))
+
+    def check_teacher(self, task, teacher):
+        super().check_teacher(task, teacher)
+        require(
+            teacher.names == task.names,
+            "Teacher and student must have the same numbers.",
+            teacher=teacher.names,
+            student=task.names,
+        )
+
+    def teacher_outputs(self, task, teacher):
+        # Each standardizes numbers in its own way.
+        scales = np.divide(teacher.deviations, task.deviations)
+        shifts = np.subtract(teacher.means, task.means) / task.deviations
+
+        def outputs(inputs, _):
+            numbers = teacher.backbone(inputs, training=False)
+            numbers = numbers if numbers.dtype == tf.float64 else tf.cast(numbers, tf.float32)
+            return numbers * scales.astype(numbers.dtype.name) + shifts.astype(numbers.dtype.name)
+
+        return outputs
 
     def targets(self, texts, task, held_out):
         names, means, deviations = self.head_of(texts, task)

@@ -8,6 +8,7 @@ from keras_attn.tokenizers import SymbolTokenizer
 from keras_attn.training.run_texts import CMUDICT
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.training.task_runs.pairs import PairsRun
+from keras_attn.training.task_runs.soft_targets import TOKENS
 
 
 class EncoderDecoderRun(TaskRun):
@@ -18,6 +19,7 @@ class EncoderDecoderRun(TaskRun):
     tokenizer_settings = ("shared", *roles)
     lengths: ClassVar = {"source": "max_source_length", "target": "max_target_length"}
     generates = True
+    soft_targets = TOKENS
 
     def train_tokenizers(self, settings, texts):
         """Makes the tokenizers, one for both sides if they are `shared`."""
@@ -32,7 +34,8 @@ class EncoderDecoderRun(TaskRun):
             backbone, decoding = source_task.backbone, source_task.decoding
         else:
             sizes = {"vocabulary_size": source.vocabulary_size}
-            if not settings.tokenizers.get("shared"):
+            # Those of a teacher are what the teacher has, whatever is set.
+            if not settings.tokenizers.get("shared") or source.digest != target.digest:
                 sizes["target_vocabulary_size"] = target.vocabulary_size
             longest = max(settings.decoding[name] for name in ("max_source_length", "max_length"))
             backbone, decoding = self.model(settings, longest, **sizes), DecodingSettings()
@@ -44,6 +47,16 @@ class Seq2SeqRun(EncoderDecoderRun, PairsRun):
 
     long_texts = ("drop", "error")
     beams = 1
+    generates_targets = True
+    no_answer = ""
+
+    def readable(self, teacher, inputs):
+        longest = teacher.decoding.max_source_length
+        lengths = self.source_lengths(teacher, inputs)
+        return [text for text, length in zip(inputs, lengths, strict=True) if length <= longest]
+
+    def ask(self, teacher, inputs, beams):
+        return teacher.predict(inputs, beams)
 
     def longest_source(self, settings):
         return settings.decoding["max_source_length"]

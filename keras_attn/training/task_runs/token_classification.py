@@ -1,5 +1,6 @@
 """Runs of tasks from text to a tag for each word."""
 
+import dataclasses
 from collections import Counter
 from typing import ClassVar
 
@@ -9,10 +10,11 @@ from keras_attn.data.tagged_examples import wrong_tags
 from keras_attn.evaluation import TAGGING
 from keras_attn.models import TokenClassifier
 from keras_attn.tasks import TokenClassificationTask
-from keras_attn.tasks.measuring.labels import tag_scores
+from keras_attn.tasks.measuring.labels import judged_tags, tag_scores
+from keras_attn.tasks.token_classification import UNTAGGED
 from keras_attn.tokenizers import split_words
 from keras_attn.training.reporting.errors import Baseline, Judged, confusion
-from keras_attn.training.run_texts import hold_out_pairs
+from keras_attn.training.run_texts import TAGGED_SETS, hold_out_pairs
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS
 
@@ -26,9 +28,21 @@ class TokenClassificationRun(ClassificationRun):
     items = "texts"
     head_class = TokenClassifier
     model_settings = ()
-    known_data: ClassVar = {}
+    known_data: ClassVar = TAGGED_SETS
+    has_tags = True
     known_metrics = tuple(TAGGING)
+    alike = ()
     other_starts = ENCODER_TASKS
+
+    def answered(self, settings, texts, teachers, answers):
+        found = super().answered(settings, texts, teachers, answers)
+        if not settings.data.unlabeled:
+            return found
+        # Words that are too far behind for the teachers.
+        return {
+            part: dataclasses.replace(pairs, untagged=pairs.untagged or UNTAGGED)
+            for part, pairs in found.items()
+        }
 
     def hold_out(self, texts, data, seed):
         return hold_out_pairs(texts, data, seed)
@@ -71,7 +85,9 @@ class TokenClassificationRun(ClassificationRun):
 
     def baseline(self, texts, metrics, task=None):
         """Measures the most frequent tag as that of every word."""
-        references = list(map(split_words, texts.targets))
+        references = [
+            judged_tags(tags, tags, texts.untagged) for tags in map(split_words, texts.targets)
+        ]
         (tag, _), *_ = Counter(self.all_labels(texts)).most_common(1)
         found = [[tag] * len(tags) for tags in references]
         values = {name: TAGGING[name](found, references) for name in metrics}
@@ -82,11 +98,28 @@ class TokenClassificationRun(ClassificationRun):
         tags = split_words(best.text)
         return min(_wrong(tags, split_words(reference)) for reference in references)
 
+    def judged(self, texts, answers):
+        judged = super().judged(texts, answers)
+        if texts.untagged is None:
+            return judged
+        return [
+            one._replace(error=_wrong(*_tags_and_reference(one), untagged=texts.untagged))
+            for one in judged
+        ]
+
     def charts(self, task, texts, answers):
-        return confusion(_answered(self.judged(texts, answers)), task.labels)
+        pairs = _answered(self.judged(texts, answers))
+        return confusion([pair for pair in pairs if pair[0] != texts.untagged], task.labels)
+
+    def read_files(self, paths, data):
+        return dataclasses.replace(super().read_files(paths, data), untagged=data.untagged)
 
     def all_labels(self, texts):
-        return [tag for tags in texts.targets for tag in split_words(tags)]
+        return [tag for tags in texts.targets for tag in split_words(tags) if tag != texts.untagged]
+
+
+def _tags_and_reference(judged: Judged) -> tuple[list[str], list[str]]:
+    return split_words(judged.prediction), split_words(judged.reference)
 
 
 def _answered(judged: list[Judged]) -> list[tuple[str, str]]:
@@ -98,5 +131,6 @@ def _answered(judged: list[Judged]) -> list[tuple[str, str]]:
     ]
 
 
-def _wrong(tags: list[str], reference: list[str]) -> int:
-    return sum(tag != right for tag, right in zip(tags, reference, strict=True))
+def _wrong(tags: list[str], reference: list[str], untagged: str | None = None) -> int:
+    pairs = zip(tags, reference, strict=True)
+    return sum(tag != right for tag, right in pairs if right != untagged)

@@ -157,6 +157,38 @@ def test_longformer_with_global_positions():
     of_longformer(layers.GlobalLocalAttention(HEADS, KEY_DIM, radius=4, global_length=2), 2)
 
 
+def test_longformer_with_global_positions_of_their_own():
+    arrays, roles = golden("longformer/globals"), ("query", "key", "value")
+    layer = layers.LongformerAttention(HEADS, KEY_DIM, sliding_window=3, global_length=2)
+    layer.build(arrays["x"].shape, arrays["x"].shape)
+    for projections, end in ((layer.projections, ""), (layer.global_projections, "_global")):
+        for projection in projections:
+            names = [f"{role}{end}" for role in projection.heads]
+            projection.set_weights([kernel(arrays, *names), bias(arrays, *names)])
+    assert sum(len(projection.heads) for projection in layer.projections) == len(roles)
+    layer.output_projection.set_weights([np.eye(6), np.zeros(6)])
+    outputs = layer(arrays["x"], arrays["x"], global_mask=arrays["global_mask"], **padded(24))
+    check(outputs, arrays, real(24))
+
+
+@pytest.mark.parametrize("length", [30, 32])
+def test_big_bird(length):
+    arrays, roles = golden(f"big_bird/{length}"), ("query", "key", "value")
+    layer = layers.BigBirdAttention(HEADS, KEY_DIM, 4, num_random_blocks=2, repeat_first=True)
+    given(layer, arrays, kernel(arrays, *roles), np.eye(6), (bias(arrays, *roles), np.zeros(6)))
+    rows = real(32, length)
+    outputs = layer(arrays["x"], arrays["x"], query_mask=rows, value_mask=rows)
+    check(outputs, arrays, rows)
+
+
+def test_nystromformer():
+    arrays, roles = golden("nystromformer"), ("query", "key", "value")
+    layer = layers.NystromAttention(HEADS, KEY_DIM, num_landmarks=4, convolution_width=5)
+    given(layer, arrays, kernel(arrays, *roles), np.eye(6), (bias(arrays, *roles), np.zeros(6)))
+    layer.convolution.assign(arrays["weights/conv.weight"][:, 0, :, 0].T)
+    check(layer(arrays["x"], arrays["x"]), arrays, np.ones((1, 12), bool))
+
+
 def test_longt5():
     """A window with T5's biases."""
     arrays = golden("longt5")

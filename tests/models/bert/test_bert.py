@@ -90,6 +90,30 @@ def test_arguments_reach_the_layers():
     assert built(attention_dropout=0.3).blocks[0].attention.dropout == 0.3
 
 
+def test_an_attention_for_each_block(tmp_path):
+    attention = [layers.LinearAttention(2, 3), layers.RandomSynthesizer(2, 3, 7)]
+    model = built(attention=attention)
+    assert [type(block.attention) for block in model.blocks] == [type(one) for one in attention]
+    assert model.max_length == 7
+    assert_saved(model, INPUTS, tmp_path)
+
+
+def test_the_scale_of_the_embedding():
+    """That of width 12, with the same weights."""
+    model, scaled = built(), built(scale_embedding=True)
+    embedding = model.embedding.embeddings
+    embedding.assign(numpy(embedding) * np.float32(12**0.5))
+    assert_close(scaled(INPUTS), model(INPUTS), atol=1e-5)
+
+
+def test_the_activation_of_the_pooler():
+    model = built(pooler_activation="relu")
+    vectors = model(INPUTS)
+    kernel, bias = numpy(model.pooler.kernel), numpy(model.pooler.bias)
+    expected = np.maximum(numpy(vectors)[:, 0] @ kernel + bias, 0)
+    assert_close(model.pooled(vectors), expected, atol=1e-5)
+
+
 def test_from_preset():
     config = Bert.from_preset("bert_tiny", 11, num_layers=1).get_config()
     assert (config["hidden_dim"], config["num_layers"], config["num_heads"]) == (128, 1, 2)
@@ -99,6 +123,6 @@ test_mistakes_are_told = refusals(
     built,
     ({"num_heads": 5}, "Received: num_heads=5, hidden_dim=12"),
     ({"num_layers": 0}, "`num_layers` must be a positive integer. Received: num_layers=0"),
-    ({"num_segments": 0}, "Received: num_segments=0"),
     ({"attention_dropout": 1.0}, "Received: attention_dropout=1.0"),
+    ({"attention": [layers.LinearAttention(2, 3)]}, "one for each block.*blocks=2"),
 )

@@ -99,6 +99,26 @@ def test_without_blocks_it_is_a_linear_forecast_of_standardized_values():
     )
 
 
+def test_known_covariates_of_the_context_are_part_of_the_linear_forecast():
+    """What a holiday did to the context is taken out of the forecast: -5 for each day of it."""
+    model = made(known_scales=[2.0], unknown=0, targets=1, dropout=0.0)
+    for weight in model.trainable_variables:
+        if weight.path.startswith(("output/", "linear", "spread/")):
+            weight.assign(np.zeros(weight.shape))
+    kernel = model.get_layer("linear_past").kernel
+    third = np.zeros(kernel.shape, "float32")
+    third[2] = -5.0
+    kernel.assign(third)
+    past = PAST[:1, :, :2].copy()
+    past[..., 1] = 0
+    past[0, 2, 1] = 4.0
+    found = forecast(model, past, 0 * FUTURE[:1, :, :1])
+    values, known = past[0, :, 0], past[0, :, 1]
+    # Around its mean over the context, in deviations of 2.
+    of_known = (known[2] - known.mean()) / 2 * -5.0
+    np.testing.assert_allclose(found, values.mean() + values.std() * of_known, atol=1e-3)
+
+
 def test_constant_and_empty_contexts():
     past = PAST.copy()
     past[0, :, 0], past[1, :, 1] = 5, np.nan

@@ -100,7 +100,9 @@ def test_a_classifier_learns_with_nothing_but_padding_among_its_rows():
 
 
 def test_a_classifiers_config_holds_every_argument():
-    model = SequenceClassifier(built(), 3, "max", 0.3, "bfloat16", "mine", False)
+    model = SequenceClassifier(
+        built(), 3, "max", 0.3, dtype="bfloat16", name="mine", trainable=False
+    )
     config = model.get_config()
     assert set(config) == set(inspect.signature(SequenceClassifier.__init__).parameters) - {"self"}
     copy = SequenceClassifier.from_config(config)

@@ -32,6 +32,7 @@ CASES = {
         [f"{text}\t{labels}" for text, labels in zip(TEXTS, SETS, strict=True)],
     ),
     "regression": ("TransformerEncoder", [f"{text}\t{len(text)}" for text in TEXTS]),
+    "rank": ("Bert", [f"{pair}\t{row % 2}" for row, pair in enumerate(PAIRS + PAIRS[::-1])]),
     "image_classification": ("PatchEncoder", None),
     "token_classification": ("Bert", ["the cat sat\tgood good fair", "mat\tfair", "cat\tgood"]),
     "embedding": ("Bert", PAIRS),

@@ -175,7 +175,7 @@ def test_other_tasks_have_no_settings_of_series(tmp_path):
 def test_mistakes_at_the_command_line(run, tmp_path, capsys):
     folder, _ = run
     model, constant = str(folder / "run"), written(tmp_path / "constant.csv", ["y", *"5" * 60])
-    commas = written(tmp_path / "commas.csv", ["day;y", "1;", *(f"{day};1,5" for day in "234")])
+    commas = written(tmp_path / "commas.csv", ["day;y", "1;", *(f"{day};1,5,0" for day in "234")])
     commands = {
         ("predict", model): "needs the name of a table",
         ("predict", model, "absent.csv"): "absent.csv: no such file",

@@ -94,8 +94,16 @@ MISTAKES = {
         NO_DECODING,
         NO_METRICS,
         (
-            {"tokenizers": {"text": {"kind": "characters"}}},
-            "a mask token: the kind word_piece. Received: t",
+            {"tokenizers": {"text": {"kind": "sentencepiece", "vocabulary_size": 60}}},
+            "a mask token: the kind word_piece, or .*Received: tokenizer='sent",
+        ),
+        (
+            {"tokenizers": {"text": {"kind": "characters", "with_mask": False}}},
+            "with `with_mask`. Received: tokenizer='char",
+        ),
+        (
+            {"tokenizers": {"text": {"kind": "characters"}}, "data": {"whole_words": True}},
+            "Whole words are hidden where .*tokenizer='characters'",
         ),
         ({"data": {"whole_words": 2}}, "`whole_words` must be true or false. Received: whole_w"),
         ({"data": {"max_source_length": 2}}, "at least 3: a start, .*max_length=2"),

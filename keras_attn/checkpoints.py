@@ -1,0 +1,97 @@
+"""First look at a checkpoint, before TensorFlow is imported: a refusal takes no time."""
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from keras_attn.documents import read_json, read_json_object
+from keras_attn.validation import UserError, require
+
+MODEL_TYPES = (
+    *("albert", "bert", "big_bird", "camembert", "deberta-v2", "deit", "distilbert", "electra"),
+    *("gpt2", "longformer", "marian", "modernbert", "mpnet", "nystromformer", "roberta", "t5"),
+    *("vit", "xlm-roberta"),
+)
+"""The `model_type` of all checkpoints that are converted."""
+
+_CONFIG, _MODULES = "config.json", "modules.json"
+_NAME_ON_THE_HUB = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def check_checkpoint(folder: str | Path) -> Path:
+    """Refuses what is no folder of a supported model.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        Its `config.json`, or that of the transformer of sentence-transformers.
+
+    Raises:
+        UserError: There is no such folder, which for a name on the Hub the message explains, or
+            its models are not supported.
+
+    Examples:
+        >>> check_checkpoint("bert").name  # a folder of `save_pretrained`
+        'config.json'
+    """
+    text, folder = str(folder), Path(folder)
+    if not folder.exists():
+        raise UserError(f"{text} does not exist.{_where_to_get(text)}")
+    require(
+        folder.is_dir(),
+        "A checkpoint must be a folder with config.json, or g2p_en's .npz file.",
+        file=text,
+    )
+    path = _transformer(folder) / _CONFIG
+    require(
+        path.exists(),
+        f"{folder} has no {_CONFIG}: a checkpoint is a folder written by `save_pretrained`.",
+    )
+    require_model_type(path, read_json_object(path).get("model_type"), MODEL_TYPES)
+    return path
+
+
+def require_model_type(path: Path, model_type: Any, supported: Collection[str]) -> None:
+    """Refuses an architecture that is not supported, and suggests no other.
+
+    Args:
+        path: The file, for error messages.
+        model_type: The architecture.
+        supported: Those that are supported.
+
+    Raises:
+        UserError: It is not among them.
+    """
+    require(
+        model_type in supported,
+        f"{path}: this `model_type` is not supported; supported are "
+        f"{', '.join(sorted(supported))}.",
+        model_type=model_type,
+    )
+
+
+def _transformer(folder: Path) -> Path:
+    """The folder of the first module of sentence-transformers, or the folder itself."""
+    path = folder / _MODULES
+    modules = read_json(path) if path.is_file() else None
+    first = modules[0] if isinstance(modules, list) and modules else None
+    first = first if isinstance(first, dict) else {}
+    place, kind = first.get("path"), str(first.get("type")).rpartition(".")[2]
+    if not isinstance(place, str):
+        return folder
+    require(kind == "Transformer", f"{path}: the first module must be a Transformer.", type=kind)
+    return folder / place
+
+
+def _where_to_get(name: str) -> str:
+    """What to do with the name of a model on the Hub."""
+    if not _NAME_ON_THE_HUB.fullmatch(name):
+        return ""
+    own = name.rpartition("/")[2]
+    return (
+        f" A checkpoint is a local folder, and nothing is downloaded: `hf download {name} "
+        f"--local-dir {own}` (in older versions `huggingface-cli download`), `snapshot_download` "
+        "of huggingface_hub, and `save_pretrained` of transformers write one."
+    )

@@ -1,0 +1,34 @@
+"""MultiHeadAttention beside the layer of Keras that it replaces: milliseconds in turn."""
+
+import argparse
+
+from keras_attn.cli.benchmark.common import (
+    BACKENDS_OF_LAYERS,
+    Figure,
+    Figures,
+    add_backend,
+    add_shared,
+)
+from keras_attn.cli.options import add_value
+from keras_attn.cli.terminal import quiet_start
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `benchmark beside_keras`."""
+    add_value(parser, "--rounds", 7, "timed calls of each layer")
+    add_shared(parser, "--jit")
+    add_backend(parser, BACKENDS_OF_LAYERS)
+
+
+def measure(options: argparse.Namespace) -> Figures:
+    """Measures."""
+    with quiet_start():
+        from keras_attn.benchmarks.beside_keras import measure_beside_keras
+    return measure_beside_keras(rounds=options.rounds, jit=options.jit)
+
+
+def conclude(measured: list[Figure], options: argparse.Namespace) -> None:
+    """Prints a table."""
+    from keras_attn.benchmarks.beside_keras import beside_keras_table
+
+    print(f"\n{beside_keras_table(measured)}")

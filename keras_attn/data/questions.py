@@ -1,0 +1,150 @@
+"""Questions with contexts and the answers in them: SQuAD's files, and tables."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from keras_attn.data.files import Pairs, joined_names
+from keras_attn.data.reading.columns import select
+from keras_attn.data.reading.delimited import TabSeparatedTable
+from keras_attn.data.reading.lines import excerpt
+from keras_attn.data.reading.paths import expanded
+from keras_attn.data.reading.rows import Form, Reading, Row
+from keras_attn.data.reading.tables import open_table
+from keras_attn.documents import read_json
+from keras_attn.tokenizers.text_pairs import BETWEEN
+from keras_attn.validation import UserError, require
+
+ROLES = ("question", "context", "answer")
+START = "start"
+"""Parts of an example."""
+
+
+@dataclass
+class Questions(Pairs[str]):
+    r"""Questions and contexts as sources, with a tab between them, and answers.
+
+    Attributes:
+        targets: The right answers of each, a tuple of texts; empty if there is none.
+        starts: Where the first of them begins in the context, in characters; -1 for none.
+
+    Examples:
+        >>> questions = Questions(["who?\tanna sings"], [("anna",)], starts=[0])
+        >>> questions.targets[0]
+        ('anna',)
+    """
+
+    starts: list[int] = field(default_factory=list)
+
+    def select(self, rows: Sequence[int], name: str | None = None) -> "Questions":
+        """Some of the questions, under another name."""
+        return replace(
+            self,
+            sources=[self.sources[row] for row in rows],
+            targets=[self.targets[row] for row in rows],
+            starts=[self.starts[row] for row in rows],
+            name=name or self.name,
+        )
+
+
+def read_questions(
+    paths: Sequence[str | os.PathLike] | str | os.PathLike,
+    skip_bad_lines: bool = False,
+    columns: Mapping[str, str | int] | None = None,
+    encoding: str | None = None,
+) -> Questions:
+    r"""Reads questions, contexts and answers, under the rules of `read_pairs`.
+
+    Tabs in a text become spaces, so that places stay the same.
+
+    Args:
+        paths: JSON files in SQuAD's form, with questions that may have no answer; or tables of
+            `question`, `context`, `answer` and perhaps `start`, where the answer begins in the
+            context, in characters from 0. Without it, the answer must occur once.
+        skip_bad_lines: Whether malformed rows are left out and counted instead of raising.
+        columns: Column of each in a table, by default the usual ones.
+        encoding: Encoding of the tables, UTF-8 by default.
+
+    Returns:
+        The questions, in the order of the files.
+
+    Raises:
+        UserError: See `read_pairs`; or an answer is not where it should be, or nowhere.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> _ = Path("qa.csv").write_text("question,context,answer\nwho?,anna sings,anna\n")
+        >>> read_questions("qa.csv").starts
+        [0]
+    """
+    files = expanded(paths)
+    reading = Reading(joined_names(files), Form(columns, encoding, skip_bad_lines))
+    if all(file.lower().endswith(".json") for file in files) and columns is None:
+        rows = list(reading.good(row for file in files for row in _squad(file)))
+    else:
+        table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
+        roles, _ = select(table, ROLES, columns, (START,))
+        tables = reading.tables(files, roles, mistake=_mistake)
+        rows = [_of_table(*fields) for fields in reading.good(tables)]
+    sources, targets, starts = map(list, zip(*rows, strict=True))
+    notes = tuple(reading.notes)
+    return Questions(sources, targets, reading.name, reading.skipped, notes, starts=starts)
+
+
+def _plain(text: str) -> str:
+    return text.replace("\t", " ")
+
+
+def _joined(question: str, context: str) -> str:
+    return f"{_plain(question)}{BETWEEN}{_plain(context)}"
+
+
+def _of_table(question: str, context: str, answer: str, start: float | None = None) -> tuple:
+    context, answer = _plain(context), _plain(answer)
+    place = context.find(answer) if start is None else int(start)
+    return _joined(question, context), (answer,), place
+
+
+def _mistake(question: str, context: str, answer: str, start: float | None = None) -> str | None:
+    context, answer = _plain(context), _plain(answer)
+    if start is not None:
+        found = context[int(start) : int(start) + len(answer)] if start >= 0 else ""
+        if found == answer:
+            return None
+        return f"expected the answer at {start:g} of the context, found {excerpt(found)} there"
+    count = sum(context.startswith(answer, place) for place in range(len(context)))
+    if count == 1:
+        return None
+    hint = "; a column `start` says which one it is" if count else ""
+    return f"expected the answer once in the context, found it {count:,} times{hint}"
+
+
+def _squad(path: str) -> Iterator[Row]:
+    """Yields the questions of a file in SQuAD's form."""
+    content = read_json(path)
+    articles: Any = content.get("data") if isinstance(content, dict) else None
+    require(
+        isinstance(articles, list),
+        f"{path}: a file of questions in SQuAD's form has an object with a list `data`; tables are "
+        "named *.jsonl, *.csv or *.tsv.",
+        found=type(content).__name__,
+    )
+    try:
+        for article in articles:
+            for paragraph in article["paragraphs"]:
+                for one in paragraph["qas"]:
+                    yield _of_squad(path, one, paragraph["context"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is not in SQuAD's form: {error!r}.") from error
+
+
+def _of_squad(path: str, one: Mapping[str, Any], context: str) -> Row:
+    answers = [] if one.get("is_impossible") else one["answers"]
+    for answer in answers:
+        wrong = _mistake("", context, answer["text"], answer["answer_start"])
+        if wrong:
+            return Row((), f"{path}, question {one.get('id')}: {wrong}")
+    texts = tuple(dict.fromkeys(_plain(answer["text"]) for answer in answers))
+    start = answers[0]["answer_start"] if answers else -1
+    return Row((_joined(one["question"], context), texts, start))

@@ -1,0 +1,22 @@
+import pytest
+
+from keras_attn.benchmarks.beside_keras import OPTIONS, beside_keras_table, measure_beside_keras
+from tests.refusals import refused
+
+pytestmark = pytest.mark.tensorflow
+
+
+def test_small_layers():
+    figures = list(measure_beside_keras([(2, 8, 6, 3)], rounds=1))
+    assert [figure["options"] for figure in figures[::2]] == list(OPTIONS)
+    assert [figure["backward"] for figure in figures] == [False, True] * 3
+    for figure in figures:
+        assert figure["speed"] == figure["keras_seconds"] / figure["seconds"]
+    lines = beside_keras_table(figures).splitlines()
+    assert lines[0].startswith("| rows, length, features | call | forward | Keras | speed |")
+    assert lines[2].startswith("| 2, 8, 6 | plain | ")
+    assert len(lines) == 5
+
+
+def test_no_rounds():
+    refused("`rounds` must be a positive integer", lambda: list(measure_beside_keras(rounds=0)))
