@@ -17,7 +17,7 @@ def named(names: Iterable[str], on_jax: Iterable[str], others: int = 1) -> list:
     ]
 
 
-def thinned(cases: Iterable, every: int = 2, on_tensorflow: int = 1) -> list:
+def thinned(cases: Iterable, every: int = 2, on_tensorflow: int = 2) -> list:
     """Parameters of tests: each `every`th on JAX, else each `on_tensorflow`th; others are slow."""
     cases = list(cases)
     if keras.backend.backend() != "jax":

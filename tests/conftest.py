@@ -16,6 +16,19 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # there is one for each core already
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 )
+# JAX compiles the same ones again for each layer that is made. It does not write a file at once, so
+# that each worker has its own.
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR",
+    str(
+        pathlib.Path(__file__).parent.parent
+        / ".pytest_cache"
+        / "jax"
+        / os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    ),
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import keras
 import numpy as np

@@ -8,6 +8,7 @@ from keras_attn.benchmarks.growth import markdown, require_matplotlib
 from keras_attn.files import replaced_file
 
 _SWEPT = ("pairs", "length")
+_LOOKS = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))  # with each of ten colors
 
 
 class Sweep(NamedTuple):
@@ -77,10 +78,11 @@ def draw_arena(figures: Sequence[Mapping[str, Any]], path: Path) -> None:
 
     measured = [figure for figure in figures if "error" not in figure]
     names = dict.fromkeys(figure["mechanism"] for figure in measured)
-    looks = {
-        name: {"color": f"C{number % 10}", "marker": "os^D"[number // 10], "label": name}
-        for number, name in enumerate(names)
-    }
+    looks = {}
+    for number, name in enumerate(names):
+        line, marker = _LOOKS[number // 10 % len(_LOOKS)]
+        color = f"C{number % 10}"
+        looks[name] = {"color": color, "marker": marker, "linestyle": line, "label": name}
     sweeps = sweeps_of(measured)
     in_sweeps = {task for sweep in sweeps for task in sweep.values}
     tasks = dict.fromkeys(f["task"] for f in measured if f["task"] not in in_sweeps)
@@ -108,6 +110,7 @@ def draw_arena(figures: Sequence[Mapping[str, Any]], path: Path) -> None:
         figure.savefig(temporary, format="png", dpi=110)
 
 
+_GUESS = {"color": "gray", "linewidth": 1, "linestyle": (0, (1, 1))}
 _COSTS = (("seconds", "seconds of training"), ("memory_mb", "memory, MB"))
 
 
@@ -115,9 +118,9 @@ def _draw_task(axis: Any, task: str, measured: list, looks: Mapping, key: str, l
     """A point for each mechanism, and a line at the most frequent answer."""
     own = [one for one in measured if one["task"] == task]
     for one in own:
-        axis.plot(one[key], one["value"], linestyle="", **looks[one["mechanism"]])
+        axis.plot(one[key], one["value"], **looks[one["mechanism"]] | {"linestyle": ""})
     if own[0]["majority"] is not None:
-        axis.axhline(own[0]["majority"], color="gray", linewidth=0.8, linestyle="--")
+        axis.axhline(own[0]["majority"], **_GUESS, label="the most frequent answer")
     axis.set(xlabel=label)
 
 
@@ -134,6 +137,9 @@ def _draw_sweep(axis: Any, title: str, measured: list, looks: Mapping, sweep: Sw
         if points:
             axis.plot(*zip(*points, strict=True), **look)
     places = sorted(sweep.values.values())
+    guesses = [(value, _guess(task)) for task, value in sweep.values.items()]
+    if all(guess for _, guess in guesses):
+        axis.plot(*zip(*sorted(guesses), strict=True), **_GUESS, label="a guess among the values")
     axis.set(xlabel=sweep.argument, xscale="log", ylim=(0, 103))
     axis.set_xticks(places, [str(place) for place in places])
     axis.set_xticks([], minor=True)
@@ -142,6 +148,17 @@ def _draw_sweep(axis: Any, title: str, measured: list, looks: Mapping, sweep: Sw
 def _values(figure: Mapping[str, Any]) -> dict[str, float]:
     """What a run reached by task: on its own, and on those that it was also measured on."""
     return {figure["task"]: figure["value"]} | figure["probes"]
+
+
+def _name_and_arguments(task: str) -> tuple[str, dict[str, str]]:
+    name, _, given = task.partition(":")
+    return name, dict(part.partition("=")[::2] for part in given.split(",") if part)
+
+
+def _guess(task: str) -> float | None:
+    """Percent right where one of the values in a text of `recall` is guessed."""
+    name, given = _name_and_arguments(task)
+    return 100 / int(given["pairs"]) if name == "recall" and "pairs" in given else None
 
 
 def sweeps_of(figures: Sequence[Mapping[str, Any]]) -> list[Sweep]:
@@ -155,8 +172,7 @@ def sweeps_of(figures: Sequence[Mapping[str, Any]]) -> list[Sweep]:
     for argument in _SWEPT:
         by_title: dict[str, dict[str, int]] = {}
         for task in tasks:
-            name, _, given = task.partition(":")
-            others = dict(part.partition("=")[::2] for part in given.split(",") if part)
+            name, others = _name_and_arguments(task)
             value = others.pop(argument, None)
             if value is not None:
                 title = ", ".join([name, *(f"{key} {one}" for key, one in others.items())])

@@ -1,10 +1,10 @@
 """Several models whose predictions are averaged."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_attn.models.configured_model import ConfiguredModel
@@ -14,7 +14,7 @@ from keras_attn.validation import require, require_one_of
 
 def _mean_of_log(values: list[Tensor]) -> Any:
     """The logarithm of the mean of numbers that are given by their logarithms."""
-    return ops.logsumexp(ops.stack(values), axis=0) - np.log(len(values))
+    return ops.logsumexp(ops.stack(values), axis=0) - math.log(len(values))
 
 
 def _log_probabilities(logits: list[Tensor]) -> Any:

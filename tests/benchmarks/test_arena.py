@@ -150,6 +150,7 @@ def run_pretrained(folder, lines, **options):
     return list(run_arena(folder, [task], **options, settings=settings, watch=lines.append))
 
 
+@pytest.mark.slow
 def test_a_run_after_a_pretraining(pretrained):
     folder, lines, figure = pretrained
     assert (figure["mechanism"], figure["metric"], figure["steps"]) == ("linear", "accuracy", 2)

@@ -39,6 +39,7 @@ from keras_attn.tasks import (
 )
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
+from tests.backends import thinned
 from tests.convert.made import BERT, GOLDEN, INDEX, WEIGHTS, copy_of
 from tests.convert.test_encoders import MODELS as ENCODER_MODELS
 from tests.layers.judges import spread_weights
@@ -100,7 +101,7 @@ def assert_same_configuration(folder, golden):
     assert set(found) - set(expected) <= free | {"sentence_transformers"}
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", thinned(TASKS))
 def test_a_converted_task_becomes_the_checkpoint_that_it_was(name, tmp_path):
     task = from_huggingface(GOLDEN / name)
     with warnings.catch_warnings():
@@ -119,7 +120,7 @@ def test_a_converted_task_becomes_the_checkpoint_that_it_was(name, tmp_path):
         assert file.metadata() == {"format": "pt"}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", thinned(MODELS))
 def test_a_converted_model_becomes_the_checkpoint_that_it_was(name, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

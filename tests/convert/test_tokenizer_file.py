@@ -12,6 +12,7 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from keras_attn.convert.tokenizer_file import read_tokenizer
 from keras_attn.tokenizers import PipelineTokenizer, load_tokenizer
 from keras_attn.tokenizers.pipeline.tokenizer import file_tokens
+from tests.backends import thinned
 from tests.convert.made import write_json
 from tests.convert.tokenizer_families import FAMILIES
 from tests.harness import run_python
@@ -86,7 +87,7 @@ def differing(read, judge, texts):
     ]
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", thinned(FAMILIES, on_tensorflow=3))
 def test_ids_are_those_of_the_library(name, tmp_path):
     judge = trained(name, tmp_path)
     read = read_tokenizer(tmp_path)
@@ -110,7 +111,7 @@ def test_every_code_point_and_real_lines(name, tmp_path):
         assert differing(read, judge, texts[first : first + 500]) == []
 
 
-@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("name", thinned(FRAMES, on_tensorflow=2))
 def test_what_is_around_texts(name, tmp_path):
     """Pairs as the library frames them, from what is read."""
     judge = trained(name, tmp_path)

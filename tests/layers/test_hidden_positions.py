@@ -59,7 +59,7 @@ def assert_hidden_counts_for_nothing(layer, function, *sequences):
         assert gradient[real].any()
 
 
-@having(once=True, every=2)
+@having(every=4)
 def test_in_a_mechanism(mechanism):
     layer = mechanism.make()
 

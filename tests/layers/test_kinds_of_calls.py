@@ -43,7 +43,7 @@ def test_whole_numbers_are_computed_as_floats(case, dtype):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("case", cases(on_tensorflow=4))
+@pytest.mark.parametrize("case", cases(on_tensorflow=8))
 def test_a_graph_that_knows_no_size(case):
     import tensorflow as tf
 
@@ -65,7 +65,7 @@ def test_a_graph_that_knows_no_size(case):
     assert all(np.isfinite(gradient).all() for gradient in arrays(gradients))
 
 
-@pytest.mark.parametrize("case", cases(3, on_tensorflow=4))
+@pytest.mark.parametrize("case", cases(3, on_tensorflow=8))
 def test_within_a_scope_that_computes_again(case):
     plain = built(case)
     with keras.RematScope(mode="full"):

@@ -132,6 +132,7 @@ def test_outputs_by_hand(average):
     }[average]
     model = Ensemble(members, average)
     np.testing.assert_allclose(numpy(model(inputs)), expected, atol=1e-5)
+    assert model.output.dtype == "float32"  # also where it becomes a graph
     assert model.max_length == 13
     assert len({one.name for one in members}) == 2
 

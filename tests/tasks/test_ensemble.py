@@ -58,6 +58,7 @@ def test_labels_by_averaged_probabilities(tmp_path):
     assert exported.predict(WORDS) == found
 
 
+@pytest.mark.slow
 def test_sets_of_labels_and_numbers():
     tasks = [several(1, [0.2, 0.4, 0.6]), several(2, [0.4, 0.4, 0.4])]
     expected = np.mean([task.probabilities(WORDS) for task in tasks], axis=0)
@@ -69,6 +70,7 @@ def test_sets_of_labels_and_numbers():
     np.testing.assert_allclose(ensemble(tasks).predict(WORDS), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_tags_by_averaged_probabilities():
     models = [spread_weights(TokenClassifier(Bert(7, **SIZES), 2), seed) for seed in (1, 2)]
     tasks = [TokenClassificationTask(model, LETTERS, ["O", "N"], 16) for model in models]
@@ -87,7 +89,7 @@ def test_tags_by_averaged_probabilities():
     assert np.exp(found) == pytest.approx(totals["N O O"], rel=1e-6)
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_texts_of_equal_members_are_those_of_the_member(count):
     single = make_task(1)
     together = ensemble([make_task(1) for _ in range(count)])

@@ -65,6 +65,7 @@ def test_the_recipe_is_that_of_the_preset(pretrained):
     assert RunSettings.resolve(written_settings, FROM | {"init": str(pretrained)}) == settings
 
 
+@pytest.mark.slow
 def test_only_the_texts_are_read(pretrained, tmp_path, capsys):
     """Of generated data and of tables, each with a line that says so."""
     layer = {"task": "masked_lm", "preset": "arena_tiny", "model": SIZES}

@@ -20,18 +20,17 @@ LENGTHS = np.array([4, 11])  # of the rows of X
 REAL = np.arange(11)[None, :] < LENGTHS[:, None]
 
 
-def having(*parts, once=False, every=1):
-    """The mechanisms with these parts, where `once`, and on JAX, the first of each layer.
+def having(*parts, every=1):
+    """The mechanisms with these parts.
 
-    By default each `every`th one is tested.
+    By default each `every`th one is tested, and of each layer the first.
     """
     chosen, layers_seen = [], set()
     for name, mechanism in MECHANISMS.items():
         if all(getattr(mechanism, part) for part in parts):
             layer = type(mechanism.make())
-            again = (once or keras.backend.backend() == "jax") and layer in layers_seen
+            marks = [pytest.mark.slow] if layer in layers_seen or len(chosen) % every else []
             layers_seen.add(layer)
-            marks = [pytest.mark.slow] if again or len(chosen) % every else []
             chosen.append(pytest.param(mechanism, id=name, marks=marks))
     return pytest.mark.parametrize("mechanism", chosen)
 
@@ -130,7 +129,7 @@ def test_another_sequence(mechanism):
     assert_close(found[:1], layer(X[:1], SOURCE[:1, :3]), atol=5e-6)
 
 
-@having(once=True)
+@having()
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision(mechanism, dtype):
     """Near float32, padding changes nothing, and large inputs pass what float16 can hold."""
@@ -180,7 +179,7 @@ def test_lengths_that_fit_no_block(mechanism, length):
         assert_close(found, layer(part, part, use_causal_mask=True), atol=1e-5)
 
 
-@having(once=True)
+@having()
 def test_nothing_hidden_has_a_gradient(mechanism):
     """Padding has none, and what follows has none: exactly."""
     layer = built(mechanism)
@@ -270,7 +269,7 @@ def test_steps_equal_the_whole(mechanism):
 ROOMS = [5, None] if keras.backend.backend() == "tensorflow" else [5]
 
 
-@having("steps", once=True)
+@having("steps")
 @pytest.mark.parametrize("max_length", ROOMS)
 def test_a_prompt_equals_its_steps(mechanism, max_length):
     """Prompts of seven positions and of two, the second one's padding full of large numbers."""
@@ -316,14 +315,14 @@ def test_in_an_encoder_block(mechanism):
     assert_close(found[:1, :4], block(X[:1, :4]), atol=1e-5)
 
 
-@having("causal", "steps", once=True)
+@having("causal", "steps")
 def test_in_a_decoder_block(mechanism):
     block = called(layers.TransformerDecoderBlock(mechanism.make(), layers.FeedForward(5)), X)
     expected = numpy(block(X))
     assert_steps(block.decode_step, block.initial_cache(2, 13), X, expected, atol=1e-5)
 
 
-@having(once=True)
+@having()
 def test_lengths_that_only_the_running_graph_knows(mechanism):
     layer = built(mechanism)
     x = keras.Input((None, 6))

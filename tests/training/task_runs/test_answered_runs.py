@@ -68,7 +68,8 @@ def test_answers_are_kept_in_parts_and_made_once(tmp_path, monkeypatch):
     np.testing.assert_array_equal(kept.array("vectors", lambda: 1 / 0), made)
 
 
-@pytest.mark.parametrize("targets", ["replace", pytest.param("join", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("targets", ["replace", "join"])
 def test_sequences_of_teachers_take_the_place_of_targets(words, tmp_path, targets, capsys):
     folder, data = words
     teachers = [folder / "1", folder / "2"]
@@ -107,15 +108,10 @@ def test_student_may_have_other_tokenizers_for_sequences(words, tmp_path):
     assert Task.load(tmp_path / "both").source_tokenizer.digest == teacher.source_tokenizer.digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "task",
-    [
-        "classification",
-        *(
-            pytest.param(task, marks=pytest.mark.slow)
-            for task in ("multi_label_classification", "regression", "token_classification")
-        ),
-    ],
+    ["classification", "multi_label_classification", "regression", "token_classification"],
 )
 def test_student_of_texts_without_labels_answers_as_the_teacher(task, tmp_path, capsys):
     """The training texts have no labels: all that the student knows comes from the teacher."""

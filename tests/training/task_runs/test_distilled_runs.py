@@ -47,6 +47,7 @@ def labels(tmp_path_factory):
     return folder, data
 
 
+@pytest.mark.slow
 def test_run_records_its_teachers_and_resumes_to_the_bit(words, tmp_path, capsys):
     folder, data = words
     teachers = [folder / "teacher1", folder / "teacher2"]
@@ -81,6 +82,7 @@ def test_run_records_its_teachers_and_resumes_to_the_bit(words, tmp_path, capsys
     assert arrays.stat().st_size < 4 * 4 * size + 20_000  # weights, two moments and an average
 
 
+@pytest.mark.slow
 def test_other_teacher_is_refused_and_a_moved_one_is_not(words, tmp_path):
     folder, data = words
     shutil.copytree(folder / "teacher1", tmp_path / "teacher")
@@ -115,6 +117,7 @@ def test_other_teacher_is_refused_and_a_moved_one_is_not(words, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_student_has_the_tokenizers_and_labels_of_the_teacher(labels, tmp_path):
     folder, _ = labels
     few = tmp_path / "few.tsv"  # letters and labels that are not all of the teacher's

@@ -21,6 +21,7 @@ def trained(tmp_path_factory):
     return made.trained("embedding", folder, (400, 97), hold_out=53, steps=80, validate_every=40)
 
 
+@pytest.mark.slow
 def test_texts_find_their_partners(trained):
     folder, results = trained
     task = open_task(folder / "run")
@@ -46,6 +47,7 @@ def test_texts_find_their_partners(trained):
     assert found.isdigit()
 
 
+@pytest.mark.slow
 def test_batches_are_not_cut_into_parts(trained):
     folder, _ = trained
     assert "cpu_shards: 1\n" in (folder / "run" / "run.yaml").read_text()

@@ -134,6 +134,7 @@ def numbers(tmp_path_factory):
     return made.trained("regression", folder, (400, 60), steps=150, validate_every=75)
 
 
+@pytest.mark.slow
 def test_numbers_are_learned(numbers, tmp_path, capsys):
     folder, results = numbers
     task = open_task(folder / "run")

@@ -18,6 +18,7 @@ def trained(tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 def test_it_fills_gaps_with_the_day_beside_them(trained):
     folder, results = trained
     task = open_task(folder / "run")
@@ -31,6 +32,7 @@ def test_it_fills_gaps_with_the_day_beside_them(trained):
     assert task.predict(gaps) == ["monday monday monday", " ".join(["sunday"] * 5)]
 
 
+@pytest.mark.slow
 def test_held_out_inputs_have_one_gap(trained):
     folder, _ = trained
     inputs = held_out_inputs(folder / "run")

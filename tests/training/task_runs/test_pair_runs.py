@@ -54,6 +54,7 @@ def test_what_is_trained(folder):
     assert set(task.tokenizer.vocabulary[4:]) == set("abc ")
 
 
+@pytest.mark.slow
 def test_segments_of_a_bert(folder, tmp_path):
     """A new run uses the segments of its model, and a run that starts from another as that did."""
     base = {
@@ -117,6 +118,7 @@ def single_text():
     return SequenceClassifier(encoder, 2), tokenizer
 
 
+@pytest.mark.slow
 def test_in_memory(folder, tmp_path):
     """Of tables with further columns the second text is read where it is named."""
     table = {"a": ["b" * n for n in range(1, 19)], "c": ["no", "yes"] * 9}
@@ -139,6 +141,7 @@ def test_data_are_shown(folder, capsys):
     assert "0.0" in shown
 
 
+@pytest.mark.slow
 def test_what_was_truncated_is_said(folder, capsys, tmp_path):
     layer = json.loads(json.dumps({"preset": "arena_tiny", "model": made.SIZES}))
     layer["tokenizers"] = {"text": {"kind": "characters"}}

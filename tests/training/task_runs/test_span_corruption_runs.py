@@ -29,6 +29,7 @@ def trained(tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 def test_it_tells_what_is_missing(trained):
     folder, results = trained
     task = open_task(folder / "run")
@@ -43,6 +44,7 @@ def test_it_tells_what_is_missing(trained):
         assert set(re.findall("[a-z]+day", found)) == {day}
 
 
+@pytest.mark.slow
 def test_held_out_inputs_have_gaps_as_the_model_reads_them(trained):
     folder, _ = trained
     inputs = held_out_inputs(folder / "run")
@@ -60,6 +62,7 @@ def test_held_out_inputs_have_gaps_as_the_model_reads_them(trained):
         ]
 
 
+@pytest.mark.slow
 def test_measured_as_by_hand(trained):
     """Text by text, without batches or padding."""
     folder, results = trained
@@ -94,6 +97,7 @@ def test_by_the_command_line(trained, tmp_path, capsys):
     assert "without beams. Received: beams=2" in made.refusal(capsys, *command, "--beams", "2")
 
 
+@pytest.mark.slow
 def test_settings_of_the_run(trained):
     folder, _ = trained
     settings = yaml.safe_load((folder / "run" / "run.yaml").read_text())

@@ -84,6 +84,7 @@ def test_losses_by_hand(kind, normalize):
     assert loss == pytest.approx(by_hand, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_student_without_labels_finds_the_neighbors_of_its_teacher(tmp_path, capsys):
     """A smaller student with a tokenizer of its own learns the vectors of texts alone."""
     data = {"train": write_data("embedding", tmp_path / "train", 150, 1), "hold_out": 20}
