@@ -25,10 +25,14 @@ printed. The export fails if it exceeds --tolerance: by default one different ou
 or a number that differs by 0.001 (relative if above 1). --quantize-only feed_forward quantizes only
 weights with this text in their path, often two thirds of all.
 
+--compute int8 computes products with weights in 8-bit integers, bfloat16 the whole model in that
+dtype; the change is measured and limited in the same way, and needs a larger --tolerance.
+
 examples:
   keras-attn export runs/g2p exported/g2p
   keras-attn export runs/g2p exported/g2p --quantize float16 --examples words.txt
   keras-attn export runs/g2p exported/g2p --quantize int8 --tolerance 0.05 --examples words.txt
+  keras-attn export runs/g2p exported/g2p --compute int8 --tolerance 0.05 --examples words.txt
   keras-attn export runs/g2p exported/g2p --serving-config serving
   keras-attn verify exported/g2p
   tensorflow_model_server --model_name=g2p --model_base_path=$PWD/exported/g2p --rest_api_port=8501
@@ -62,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     stored = "dtype of stored weights: float32, float16, bfloat16 or int8"
     add_value(parser, "--quantize", "float32", stored, "DTYPE")
+    compute = (
+        "precision of the computation: float32, bfloat16 (with matrices stored in it), or int8, "
+        "products of 8-bit integers, fast on x86 processors with VNNI"
+    )
+    add_value(parser, "--compute", "float32", compute, "DTYPE")
     add(
         "--quantize-only",
         default="",
@@ -126,9 +135,10 @@ def run(options: argparse.Namespace) -> None:
         weights=options.quantize,
         only=options.quantize_only,
         tolerance=options.tolerance,
+        compute=options.compute,
     )
     print(path)
-    if options.quantize != "float32":
+    if options.quantize != "float32" or options.compute != "float32":
         _print_change(read_manifest(path)["weights"])
     if options.serving_config:
         write_serving_config(path.parent, options.serving_config)

@@ -23,7 +23,7 @@ import tensorflow as tf
 import keras_attn
 from keras_attn.export.change import TOLERANCE, Change, SignatureChange
 from keras_attn.export.compaction import compact_saved_model
-from keras_attn.export.golden import Example, Golden, write_golden
+from keras_attn.export.golden import ROUNDING_RTOL, RTOL, Example, Golden, write_golden
 from keras_attn.export.layout import write_json
 from keras_attn.export.readme import write_readme
 from keras_attn.export.request_checks import checked
@@ -31,9 +31,11 @@ from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.export_manifest import FORMAT_VERSION, MANIFEST
 from keras_attn.model_versions import version_folders
+from keras_attn.ops.integer_product import weights_as_constants
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.exported_weights import write_places
 from keras_attn.tasks.folders import EXPORTED_TASK
+from keras_attn.tasks.precision import PRECISIONS, in_precision
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError, require, require_one_of, require_positive
@@ -49,6 +51,8 @@ def export_saved_model(
     weights: str = "float32",
     only: str = "",
     tolerance: float = TOLERANCE,
+    *,
+    compute: str = "float32",
 ) -> Path:
     """Writes a task as a SavedModel under `folder/<version>/`.
 
@@ -77,13 +81,19 @@ def export_saved_model(
             matrices by default.
         tolerance: Largest allowed change of the outputs for the examples: fraction of examples with
             a different text, label or ids, and difference of a number, relative if above 1.
+        compute: In which precision the model computes: "float32", that of the task; "bfloat16",
+            with matrices stored in it; or "int8", where products with weights are of 8-bit integers
+            (a scale for each output and for each row of inputs) and all else is of floats. The
+            effect on the outputs is measured as that of `weights`. Integers are fast on x86
+            processors with VNNI, and are not for `jit`.
 
     Returns:
         The version folder.
 
     Raises:
-        UserError: The version exists already, the folder cannot be written, or the answers to the
-            examples change by more than the tolerance.
+        UserError: The version exists already, the folder cannot be written, the answers to the
+            examples change by more than the tolerance, or `compute` does not fit `jit`, `weights`
+            or the task.
 
     Examples:
         >>> from keras_attn.tasks import Task
@@ -94,6 +104,7 @@ def export_saved_model(
     """
     require_one_of("weights", weights, DTYPES)
     require_positive(n_best=n_best)
+    weights = _check_compute(compute, weights, jit)
     require(
         0 <= tolerance < math.inf,
         "`tolerance` must be a finite number of at least 0.",
@@ -107,27 +118,55 @@ def export_saved_model(
     )
     functions = dict(task.serving_functions(n_best, jit=jit))
     require(bool(functions), "The task must have at least one serving function.", task=task)
-    options = {"jit": jit, "n_best": n_best}
+    options = {"jit": jit, "n_best": n_best, "compute": compute}
+    computing: Any = task
+    computed = functions
+    if compute != "float32":
+        computing = in_precision(computing, compute)
+        computed = dict(computing.serving_functions(n_best, jit=jit))
 
     def write(path: Path) -> None:
-        resources = list(task.resources())
+        resources = list(computing.resources())
         require_finite(each for each in resources if isinstance(each, tf.Variable | keras.Variable))
-        stored = StoredWeights(resources, weights, only)
+        stored = StoredWeights(resources, weights, only, computing=compute == "bfloat16")
         reading = {
             name: dataclasses.replace(each, function=stored.reading(each.function))
-            for name, each in functions.items()
+            for name, each in computed.items()
         }
-        signatures, left_out = _signatures(reading)
-        served = {name: reading[name] for name in signatures}
-        examples = _answers(served, texts[:MAX_ROWS])
-        described = {
-            "weights": _describe_weights(functions, served, texts, stored, examples, tolerance),
-            "left_out": left_out,
-        }
-        _write(path, task, signatures, stored, examples, options | described)
+        with weights_as_constants() if compute == "int8" else contextlib.nullcontext():
+            signatures, left_out = _signatures(reading)
+            served = {name: reading[name] for name in signatures}
+            if compute != "float32":  # operations by themselves round otherwise than in a graph
+                served = {
+                    name: dataclasses.replace(each, function=signatures[name])
+                    for name, each in served.items()
+                }
+            examples = _answers(served, texts[:MAX_ROWS])
+            compared = {} if compute == "float32" and not stored.smaller else functions
+            described = _describe_weights(compared, served, texts, stored, examples, tolerance)
+        described = {"weights": described, "left_out": left_out}
+        golden = Golden(examples, ROUNDING_RTOL if compute != "float32" else RTOL)
+        _write(path, computing, signatures, stored, golden, options | described)
         write_readme(path, Path(folder).resolve().name)
 
     return _write_version(Path(folder), version, write)
+
+
+def _check_compute(compute: str, weights: str, jit: bool) -> str:
+    """Checks in which precision a model is to compute, and returns the dtype of stored weights."""
+    require_one_of("compute", compute, PRECISIONS)
+    require(
+        not (jit and compute == "int8"),
+        "Integers are computed by an operation that XLA does not have: leave out `jit`.",
+        compute=compute,
+    )
+    require(
+        compute == "float32" or weights in ("float32", compute),
+        "Weights are stored as they are computed with: leave out `weights`.",
+        weights=weights,
+        compute=compute,
+    )
+    return "bfloat16" if compute == "bfloat16" else weights if compute == "float32" else "float32"
 
 
 def _write_version(folder: Path, version: int | None, write: Callable[[Path], None]) -> Path:
@@ -195,7 +234,7 @@ def _write(
     task: Servable,
     signatures: Mapping[str, Callable],
     stored: StoredWeights,
-    examples: list[Example],
+    golden: Golden,
     options: Mapping[str, Any],
 ) -> None:
     module = tf.Module()
@@ -205,11 +244,10 @@ def _write(
     compact_saved_model(path)
     if isinstance(task, Task):
         _write_task(path / EXPORTED_TASK, task, stored)
-    write_golden(path, Golden(examples))
-    one_row = [
-        (name, {key: array[:1] for key, array in inputs.items()}) for name, inputs, _ in examples
-    ]
-    write_warmup(path, [(name, inputs) for name, inputs, _ in examples] + one_row)
+    write_golden(path, golden)
+    inputs = [(name, given) for name, given, _ in golden.examples]
+    one_row = [(name, {key: array[:1] for key, array in given.items()}) for name, given in inputs]
+    write_warmup(path, inputs + one_row)
     packages = ("keras", "tensorflow", "tensorflow-text")
     versions = {name: importlib.metadata.version(name) for name in packages}
     manifest = {
@@ -264,14 +302,14 @@ def _describe_weights(
     """Describes the stored weights, and the change of the outputs for examples and texts.
 
     `functions` use the task's own weights, `served` the stored ones. Optional functions are not
-    compared.
+    compared, and nothing is where there are no `functions`.
 
     Raises:
         UserError: The outputs change by more than the tolerance.
     """
-    described: dict[str, Any] = {"dtype": stored.dtype}
-    if not stored.smaller:
-        return described
+    if not functions:
+        return {"dtype": stored.dtype}
+    sizes = _sizes(stored)
     answering = {name: each for name, each in served.items() if not each.optional}
     change = Change(len(texts), {name: SignatureChange() for name in answering})
 
@@ -287,13 +325,29 @@ def _describe_weights(
         after = {name: _traced(each) for name, each in answering.items()}
         for batch in others:
             compare(_answers(after, batch), before)
-    change.require_within(tolerance, weights=stored.dtype)
-    return described | {
-        "smaller": len(stored.smaller),
-        "bytes_before": sum(_bytes(weight.value) for weight, _ in stored.smaller),
-        "bytes": sum(_bytes(part) for _, weight in stored.smaller for part in weight.variables),
-        "tolerance": tolerance,
-        "change": change.describe(),
+    change.require_within(tolerance, weights=sizes["dtype"])
+    return sizes | {"tolerance": tolerance, "change": change.describe()}
+
+
+def _sizes(stored: StoredWeights) -> dict[str, Any]:
+    """How many weights are smaller than in the task, and their bytes before and after."""
+    if stored.smaller:
+        return {
+            "dtype": stored.dtype,
+            "smaller": len(stored.smaller),
+            "bytes_before": sum(_bytes(weight.value) for weight, _ in stored.smaller),
+            "bytes": sum(_bytes(part) for _, weight in stored.smaller for part in weight.variables),
+        }
+    sizes = [
+        _bytes(weight)
+        for weight in stored.resources
+        if isinstance(weight, tf.Variable) and weight.dtype == tf.int8
+    ]
+    return {
+        "dtype": "int8",
+        "smaller": len(sizes),
+        "bytes_before": 4 * sum(sizes),
+        "bytes": sum(sizes),
     }
 
 

@@ -23,6 +23,7 @@ class StoredWeights:
         dtype: "float32" stores all weights unchanged; "float16" and "bfloat16" need half of the
             space for matrices, "int8" a quarter.
         only: Only matrices with this text in their path are quantized; "" for all.
+        computing: Whether the functions compute with what is stored, as it is.
 
     Attributes:
         resources: The resources to store.
@@ -39,6 +40,7 @@ class StoredWeights:
         resources: Iterable[tf.Module | tf.Variable | keras.Variable],
         dtype: str,
         only: str = "",
+        computing: bool = False,
     ) -> None:
         require_one_of("weights", dtype, DTYPES)
         self.dtype = dtype
@@ -53,7 +55,7 @@ class StoredWeights:
             elif dtype == "float32" or not _is_matrix(resource) or only not in resource.path:
                 self.resources.append(resource.value)
             else:
-                weight = _Scaled(resource) if dtype == "int8" else _Cast(resource, dtype)
+                weight = _Scaled(resource) if dtype == "int8" else _Cast(resource, dtype, computing)
                 self.smaller.append((resource, weight))
                 self.resources.append(weight)
         require(
@@ -90,9 +92,9 @@ class StoredWeights:
 class _Cast(tf.Module):
     """A weight in another floating dtype."""
 
-    def __init__(self, weight: keras.Variable, dtype: str) -> None:
+    def __init__(self, weight: keras.Variable, dtype: str, computing: bool) -> None:
         super().__init__()
-        self._read_as = weight.dtype
+        self._read_as = dtype if computing else weight.dtype
         self.values = tf.Variable(tf.cast(weight.value, dtype), trainable=False)
 
     def read(self) -> tf.Tensor:

@@ -1,9 +1,18 @@
 """A dense layer."""
 
+from typing import Any
+
 import keras
+import numpy as np
+from keras import ops
 
 from keras_attn.layers.adaptable import Adaptable
 from keras_attn.layers.recomputation import Rematerialized
+from keras_attn.ops.integer_product import (
+    are_weights_constants,
+    integer_product,
+    values_now,
+)
 from keras_attn.ops.linear import linear
 
 
@@ -24,6 +33,24 @@ class Dense(Adaptable, Rematerialized, keras.layers.Dense):
 
     def call(self, inputs, training=None):
         return linear(inputs, self.kernel, self.bias, self.activation, training)
+
+    def _int8_call(self, inputs, training=None):
+        if not self._has_constant_integers():
+            return super()._int8_call(inputs, training)
+        outputs = self._integer_product(inputs)
+        return outputs if self.activation is None else self.activation(outputs)
+
+    def _has_constant_integers(self) -> bool:
+        """Whether the kernel is of integers that are a constant."""
+        is_plain = isinstance(self.inputs_quantizer, keras.quantizers.AbsMaxQuantizer)
+        return are_weights_constants() and not self.lora_enabled and is_plain
+
+    def _integer_product(self, inputs: Any, columns: np.ndarray | slice = slice(None)) -> Any:
+        """Products with all or some columns of the kernel, the bias added."""
+        weights = [self._kernel, self.kernel_scale, *([] if self.bias is None else [self.bias])]
+        kernel, scale, *bias = (values[..., columns] for values in values_now(weights))
+        outputs = integer_product(inputs, kernel, scale)
+        return ops.add(outputs, ops.cast(bias[0], outputs.dtype)) if bias else outputs
 
 
 def built_dense(features: int, units: int, **options) -> Dense:

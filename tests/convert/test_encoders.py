@@ -140,7 +140,7 @@ def test_outputs_are_those_of_transformers(name):
     if expected.ndim == 3:
         outputs, expected = outputs[real], expected[real]
     assert np.ptp(expected) > 1
-    np.testing.assert_allclose(outputs, expected, atol=1e-4)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["longformer_local", "big_bird_masked", "nystromformer_encoder"])

@@ -14,10 +14,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--beams", type=int, nargs="+", metavar="N", help="beam widths (default: 1 4)")
     add_value(parser, "--runs", 3, "runs timed")
     add_shared(parser, "--jit")
+    add_value(parser, "--compute", "float32", "float32, bfloat16 or int8", "DTYPE")
 
 
 def measure(options: argparse.Namespace) -> Figures:
     """Measures."""
     with quiet_start():
         from keras_attn.benchmarks.decode import benchmark_decoding
-    return benchmark_decoding(options.batches, options.beams, options.jit, options.runs)
+    return benchmark_decoding(
+        options.batches, options.beams, options.jit, options.runs, options.compute
+    )

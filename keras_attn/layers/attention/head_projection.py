@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_attn.layers.dense import Dense
@@ -72,6 +73,11 @@ class HeadProjection(Dense):
     def quantized_call(self, inputs, roles=None, training=False):
         if self._awaits_calibration():
             return self.call(inputs, roles, training)
+        if self.quantization_mode == "int8" and self._has_constant_integers():
+            roles = tuple(roles or self.heads)
+            spans = self._spans(roles)
+            units = np.concatenate([np.arange(span.start, span.stop) for span in spans])
+            return self._split(self._integer_product(inputs, units), roles)
         # A quantized kernel is one piece: all roles are projected, and those asked for returned.
         x = super().quantized_call(inputs, training=training)
         parts = dict(zip(self.heads, self._split(x, tuple(self.heads)), strict=True))
@@ -185,14 +191,18 @@ class HeadProjection(Dense):
         """The columns of the kernel and of the bias that belong to roles."""
         if roles == tuple(self.heads):
             return self.kernel, self.bias
-        ends = dict(zip(self.heads, itertools.accumulate(self._sizes()), strict=True))
-        spans = [slice(ends[role] - math.prod(self.heads[role]), ends[role]) for role in roles]
+        spans = self._spans(roles)
 
         def chosen(weight):
             parts = [weight[..., span] for span in spans]
             return ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
 
         return chosen(self.kernel), None if self.bias is None else chosen(self.bias)
+
+    def _spans(self, roles) -> list[slice]:
+        """The columns of each role."""
+        ends = dict(zip(self.heads, itertools.accumulate(self._sizes()), strict=True))
+        return [slice(ends[role] - math.prod(self.heads[role]), ends[role]) for role in roles]
 
     def _sizes(self) -> list[int]:
         return [math.prod(shape) for shape in self.heads.values()]

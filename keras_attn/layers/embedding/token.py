@@ -5,6 +5,11 @@ from keras import ops
 
 from keras_attn.layers.embedding.table import EmbeddingTable
 from keras_attn.ops.autodiff import is_float
+from keras_attn.ops.integer_product import (
+    are_weights_constants,
+    integer_product,
+    values_now,
+)
 from keras_attn.validation import require_positive
 
 _LOWEST = -3e4  # which float16 holds, and whose exponential is 0 in every dtype
@@ -99,6 +104,8 @@ class TokenEmbedding(EmbeddingTable):
 
         A decoding loop makes it once, before its first step.
         """
+        if self._has_constant_integers():
+            return ops.zeros((self.hidden_dim, 0), self.compute_dtype)  # nothing reads it
         table = self.embeddings
         if self.quantization_mode is not None:
             table = self._look_up(ops.arange(self.vocabulary_size))
@@ -106,13 +113,23 @@ class TokenEmbedding(EmbeddingTable):
 
     def logits(self, vectors, output_kernel):
         """Projects vectors (…, hidden_dim) to logits by a kernel from `output_kernel()`."""
-        vectors = self._rounded(ops.cast(vectors, self.compute_dtype))
+        vectors = ops.cast(vectors, self.compute_dtype)
         lengths = ops.shape(vectors)[:-1]
-        logits = ops.matmul(ops.reshape(vectors, (-1, self.hidden_dim)), output_kernel)
+        rows = ops.reshape(vectors, (-1, self.hidden_dim))
+        if self._has_constant_integers():
+            table, scale = values_now([self._embeddings, self.embeddings_scale])
+            logits = integer_product(rows, table.T, scale)
+        else:
+            logits = ops.matmul(self._rounded(rows), output_kernel)
         if not self.predict_zero:
             is_zero = ops.arange(self.vocabulary_size) == 0
             logits = ops.where(is_zero, ops.cast(_LOWEST, logits.dtype), logits)
         return ops.reshape(logits, (*lengths, self.vocabulary_size))
+
+    def _has_constant_integers(self):
+        return (
+            self.quantization_mode == "int8" and are_weights_constants() and not self.lora_enabled
+        )
 
     def _rounded(self, vectors):
         """Vectors as quantized activations hold them; gradients pass through the rounding."""

@@ -1,0 +1,87 @@
+"""Products of 8-bit integers, with weights that are constants of the graph."""
+
+import contextlib
+import importlib
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attn.tensors import Tensor
+
+_AS_CONSTANTS: ContextVar[bool] = ContextVar("keras_attn_weights_as_constants", default=False)
+_ZERO = 128  # of the inputs, which the kernel takes as numbers from 0 to 255
+
+
+@contextlib.contextmanager
+def weights_as_constants() -> Iterator[None]:
+    """Within it, TensorFlow's graphs hold the values that quantized weights have now.
+
+    Whoever traces such a graph must not change the weights later.
+    """
+    token = _AS_CONSTANTS.set(True)
+    try:
+        yield
+    finally:
+        _AS_CONSTANTS.reset(token)
+
+
+def are_weights_constants() -> bool:
+    """Whether `integer_product` can be used: within `weights_as_constants`, on TensorFlow."""
+    return _AS_CONSTANTS.get() and keras.backend.backend() == "tensorflow"
+
+
+def values_now(weights: Sequence[keras.Variable]) -> list[np.ndarray]:
+    """The values of weights, also while TensorFlow traces a graph.
+
+    Args:
+        weights: Weights of a layer.
+    """
+    with importlib.import_module("tensorflow").init_scope():
+        return [ops.convert_to_numpy(weight) for weight in weights]
+
+
+def integer_product(inputs: Tensor, kernel: np.ndarray, scale: np.ndarray) -> Any:
+    """Computes inputs kernel / scale in 8-bit integers.
+
+    Each row is divided by its largest absolute value and rounded to integers from -127 to 127, as
+    `keras.quantizers.AbsMaxQuantizer` does it; their products with those of the kernel are summed
+    exactly. TensorFlow's operation takes its weights apart once only if they are a constant: of
+    256 rows, 512 features and 2,048 units it takes 0.9 ms on two cores with VNNI that way and 2.2
+    ms with a variable; the product of floats takes 2.6 ms. Not for XLA, nor for processors other
+    than x86.
+
+    Args:
+        inputs: Float tensor (..., features).
+        kernel: int8 array (features, units).
+        scale: Float array (units,), by which the kernel has been multiplied.
+
+    Returns:
+        Tensor (..., units) of the dtype of the inputs.
+    """
+    tf = importlib.import_module("tensorflow")
+    features, units = kernel.shape
+    rows = ops.reshape(inputs, (-1, features))
+    largest = ops.max(ops.abs(rows), axis=-1, keepdims=True, initial=1e-30)
+    # Of signed inputs its own form gives wrong sums: they are moved, and the kernel's sum is
+    # subtracted, which the operation calls a bias.
+    numbers = tf.cast(tf.round(rows * (127 / largest)) + _ZERO, tf.uint8)
+    sums = -float(_ZERO) * kernel.sum(axis=0, dtype="float64")
+    products = tf.raw_ops.QuantizedMatMulWithBiasAndDequantize(
+        a=tf.bitcast(numbers, tf.quint8),
+        b=tf.constant(kernel, tf.qint8),
+        bias=tf.constant(sums, tf.float32),
+        min_a=0.0,
+        max_a=255.0,
+        min_b=-127.0,
+        max_b=127.0,
+        min_freezed_output=-1.0,
+        max_freezed_output=1.0,
+        Toutput=tf.float32,
+        input_quant_mode="SCALED",
+    )
+    outputs = products * (largest / 127) / tf.constant(scale, tf.float32)
+    return tf.reshape(tf.cast(outputs, inputs.dtype), (*ops.shape(inputs)[:-1], units))
