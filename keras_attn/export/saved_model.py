@@ -40,6 +40,8 @@ from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
+_GRAPH_BYTES = 1.9e9  # of a protocol buffer, with room for what is not a constant
+
 
 def export_saved_model(
     task: Servable,
@@ -133,6 +135,8 @@ def export_saved_model(
             name: dataclasses.replace(each, function=stored.reading(each.function))
             for name, each in computed.items()
         }
+        if compute == "int8":
+            _require_room(stored, len(computed))
         with weights_as_constants() if compute == "int8" else contextlib.nullcontext():
             signatures, left_out = _signatures(reading)
             served = {name: reading[name] for name in signatures}
@@ -167,6 +171,18 @@ def _check_compute(compute: str, weights: str, jit: bool) -> str:
         compute=compute,
     )
     return "bfloat16" if compute == "bfloat16" else weights if compute == "float32" else "float32"
+
+
+def _require_room(stored: StoredWeights, signatures: int) -> None:
+    """Raises where the constants of all signatures might not fit into a graph."""
+    size = _sizes(stored)["bytes"] * signatures
+    require(
+        size < _GRAPH_BYTES,
+        "A graph holds at most 2 GB, and each signature has the integers as constants: store them "
+        "with `weights` instead, and compute in floats.",
+        compute="int8",
+        bytes=size,
+    )
 
 
 def _write_version(folder: Path, version: int | None, write: Callable[[Path], None]) -> Path:
