@@ -20,7 +20,7 @@ _ZERO = 128  # of the inputs, which the kernel takes as numbers from 0 to 255
 def weights_as_constants() -> Iterator[None]:
     """Within it, TensorFlow's graphs hold the values that quantized weights have now.
 
-    Whoever traces such a graph must not change the weights later.
+    A graph that is traced there does not follow later changes of the weights.
     """
     token = _AS_CONSTANTS.set(True)
     try:
