@@ -3,6 +3,7 @@
 Implements `keras-attn benchmark arena`.
 """
 
+import contextlib
 import csv
 import functools
 import json
@@ -19,7 +20,7 @@ from keras_attn.documents import parse_json, read_yaml
 from keras_attn.files import write_text
 from keras_attn.processes import python_command, python_environment
 from keras_attn.recipes import merged
-from keras_attn.validation import require, require_one_of, require_positive
+from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 _CELL_FILE = "arena.json"
 
@@ -170,6 +171,11 @@ def run_arena(
             f"The task {task} has no pre-training.",
             pretrain_steps=pretrain_steps,
         )
+    from keras_attn.training.run_settings import RunSettings
+
+    for task in tasks:  # settings that a run would refuse
+        first = (mechanisms or CAUSAL_MECHANISMS)[0]
+        RunSettings.resolve(_settings(task, first, files, steps, minutes, seed), settings or {})
     for task in tasks:
         causal = ARENA_TASKS[_base_name(task)].causal
         for mechanism in mechanisms or (CAUSAL_MECHANISMS if causal else MECHANISMS):
@@ -230,8 +236,13 @@ def _require_known(
         if not one.of_files:
             name = task if ":" in task else one.settings["data"]["train"][0]
             # One text of each part, for mistakes that a generator finds when it begins.
-            small = f"{name}{',' if ':' in name else ':'}train=1,validation=1,test=1"
-            named_set({**SETS_OF_PAIRS, **TAGGED_SETS}, [small])(DataSettings([small]))
+            sizes = f"{',' if ':' in name else ':'}train=1,validation=1,test=1"
+            made = DataSettings([name + sizes])
+            try:
+                with contextlib.redirect_stdout(None):
+                    named_set({**SETS_OF_PAIRS, **TAGGED_SETS}, made.train)(made)
+            except UserError as error:
+                raise UserError(str(error).replace(sizes, "")) from error
     for path in expanded([path for paths in files.values() for path in paths]):
         require(is_remote(path) or Path(path).is_file(), f"{path}: no such file.")
 
@@ -366,6 +377,7 @@ def _train(cell: _Cell, watch: Callable[[str], None]) -> None:
         except BaseException:  # also Control-C, after which the run can be continued
             process.terminate()
             process.wait()
+            watch(f"{name}: interrupted; the same command goes on with it. Its log: {log}")
             raise
     if status:
         return

@@ -78,7 +78,10 @@ def test_mistakes_before_anything_is_trained(tmp_path):
     refused(message, lambda: list(run_arena(tmp_path, ["listops"], pretrain_steps=0)))
     message = "`mechanism` must be one of .*mechanism='longfromer'"
     refused(message, lambda: list(run_arena(tmp_path, ["listops"], ["dense", "longfromer"])))
-    refused("max_lenght", lambda: list(run_arena(tmp_path, ["listops:max_lenght=24"])))
+    message = r"Received: data='listops:max_lenght=24'\."
+    refused(message, lambda: list(run_arena(tmp_path, ["listops:max_lenght=24"])))
+    settings = {"modle": {"hidden_dim": 3}}
+    refused("modle", lambda: list(run_arena(tmp_path, ["listops"], settings=settings)))
     files = {"train": [__file__], "test": [str(tmp_path / "missing.tsv")]}
     refused("missing.tsv", lambda: list(run_arena(tmp_path, ["bytes"], files=files)))
     for attention in ("local", {"name": "local"}):

@@ -26,7 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "recall:pairs=16,length=256 (default: listops pathfinder)"
     )
     add("--tasks", nargs="+", default=["listops", "pathfinder"], metavar="TASK", help=tasks)
-    mechanisms = "mechanisms of keras-attn train --set attention=NAME (default: six of them)"
+    mechanisms = (
+        "mechanisms of keras-attn train --set attention=NAME (default: dense local longformer "
+        "linear performer gated_linear; where tasks are causal, delta_rule in place of longformer)"
+    )
     add("--mechanisms", nargs="+", metavar="NAME", help=mechanisms)
     files = "labeled texts to train on, for the task bytes or retrieval"
     add("--files", nargs="+", metavar="FILE", help=files)
@@ -34,7 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     probes = "generated tasks that finished runs of one task are also measured on"
     add("--probes", nargs="+", default=[], metavar="TASK", help=probes)
     add("--steps", type=int, metavar="N", help="updates of each run (default: 1000)")
-    add("--minutes", type=float, metavar="M", help="minutes of each run, in place of updates")
+    add(
+        "--minutes",
+        type=float,
+        metavar="M",
+        help="minutes of each run, in place of updates, or "
+        "beside --steps: what comes first ends it",
+    )
     pretrain = (
         "learn masked tokens of the task's inputs for N updates first, and start the task from "
         "these weights (listops, bytes and pathfinder)"
