@@ -23,6 +23,7 @@ def test_the_description_has_no_clock_and_no_path(toy_model):
         "task": "toy",
         "jit": False,
         "n_best": 2,
+        "compute": "float32",
         "weights": {"dtype": "float32"},
         "left_out": {},
         "signatures": ["serving_default", "token_ids"],
