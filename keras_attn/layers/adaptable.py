@@ -4,6 +4,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.ops.integer_product import are_weights_constants
 from keras_attn.validation import require
 
 
@@ -36,6 +37,11 @@ class Adaptable:
     def _awaits_calibration(self) -> bool:
         mode = self.quantization_mode
         return mode in ("gptq", "awq") and not getattr(self, f"is_{mode}_calibrated")
+
+    def _has_constant_integers(self) -> bool:
+        """Whether the weights are 8-bit integers that a graph holds as constants."""
+        is_int8 = self.quantization_mode == "int8" and not self.lora_enabled
+        return is_int8 and are_weights_constants()
 
     def save_own_variables(self, store):
         mode = self.quantization_mode

@@ -8,11 +8,7 @@ from keras import ops
 
 from keras_attn.layers.adaptable import Adaptable
 from keras_attn.layers.recomputation import Rematerialized
-from keras_attn.ops.integer_product import (
-    are_weights_constants,
-    integer_product,
-    values_now,
-)
+from keras_attn.ops.integer_product import integer_product, values_now
 from keras_attn.ops.linear import linear
 
 
@@ -41,9 +37,9 @@ class Dense(Adaptable, Rematerialized, keras.layers.Dense):
         return outputs if self.activation is None else self.activation(outputs)
 
     def _has_constant_integers(self) -> bool:
-        """Whether the kernel is of integers that are a constant."""
-        is_plain = isinstance(self.inputs_quantizer, keras.quantizers.AbsMaxQuantizer)
-        return are_weights_constants() and not self.lora_enabled and is_plain
+        if not super()._has_constant_integers():
+            return False
+        return isinstance(self.inputs_quantizer, keras.quantizers.AbsMaxQuantizer)
 
     def _integer_product(self, inputs: Any, columns: np.ndarray | slice = slice(None)) -> Any:
         """Products with all or some columns of the kernel, the bias added."""

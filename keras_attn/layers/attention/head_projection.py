@@ -73,7 +73,7 @@ class HeadProjection(Dense):
     def quantized_call(self, inputs, roles=None, training=False):
         if self._awaits_calibration():
             return self.call(inputs, roles, training)
-        if self.quantization_mode == "int8" and self._has_constant_integers():
+        if self._has_constant_integers():
             roles = tuple(roles or self.heads)
             spans = self._spans(roles)
             units = np.concatenate([np.arange(span.start, span.stop) for span in spans])

@@ -5,11 +5,7 @@ from keras import ops
 
 from keras_attn.layers.embedding.table import EmbeddingTable
 from keras_attn.ops.autodiff import is_float
-from keras_attn.ops.integer_product import (
-    are_weights_constants,
-    integer_product,
-    values_now,
-)
+from keras_attn.ops.integer_product import integer_product, values_now
 from keras_attn.validation import require_positive
 
 _LOWEST = -3e4  # which float16 holds, and whose exponential is 0 in every dtype
@@ -125,11 +121,6 @@ class TokenEmbedding(EmbeddingTable):
             is_zero = ops.arange(self.vocabulary_size) == 0
             logits = ops.where(is_zero, ops.cast(_LOWEST, logits.dtype), logits)
         return ops.reshape(logits, (*lengths, self.vocabulary_size))
-
-    def _has_constant_integers(self):
-        return (
-            self.quantization_mode == "int8" and are_weights_constants() and not self.lora_enabled
-        )
 
     def _rounded(self, vectors):
         """Vectors as quantized activations hold them; gradients pass through the rounding."""
