@@ -86,8 +86,11 @@ def a_server(toy, folder):
         pass
 
 
-SLOW = [pytest.param(start, marks=pytest.mark.slow) for start in (trial, layer_call)]
-STARTS = (verify, a_child, supervised_training, search, a_server, *SLOW)
+SLOW = [
+    pytest.param(start, marks=pytest.mark.slow)
+    for start in (trial, layer_call, supervised_training)
+]
+STARTS = (verify, a_child, search, a_server, *SLOW)
 
 
 @pytest.mark.tensorflow

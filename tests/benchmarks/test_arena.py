@@ -108,6 +108,7 @@ def run(folder, lines, **options):
     return list(run_arena(folder, [task], **options, watch=lines.append))
 
 
+@pytest.mark.slow
 def test_a_run_and_nothing_the_second_time(folder):
     lines = []
     (figure,) = run(folder, lines)

@@ -10,14 +10,17 @@ pytestmark = [pytest.mark.interop, pytest.mark.tensorflow]
 def cases():
     """Those that a format cannot run are expected to fail: once they run, the list is too long.
 
-    A fixed length is tried where a format cannot run layers of an unknown one.
+    A fixed length is tried where a format cannot run layers of an unknown one. Of the single layers
+    each is tried in one form, the next in the next; in the others among the slow tests.
     """
-    for name in (*interop.LAYERS, *interop.BLOCKS, *interop.MODELS):
-        for form in interop.RUNTIMES:
+    for place, name in enumerate((*interop.LAYERS, *interop.BLOCKS, *interop.MODELS)):
+        for number, form in enumerate(interop.RUNTIMES):
+            is_slow = name in interop.LAYERS and number != place % len(interop.RUNTIMES)
             fails = interop.reason_why_not(name, form, length_known=False)
             for known in (True, False) if fails and name not in interop.MODELS else (False,):
                 reason = interop.reason_why_not(name, form, known)
                 marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+                marks += [pytest.mark.slow] if is_slow else []
                 length = "fixed" if known else "unknown"
                 yield pytest.param(name, form, known, id=f"{name}-{form}-{length}", marks=marks)
 

@@ -62,7 +62,7 @@ def test_probabilities_are_averaged_at_each_step():
     np.testing.assert_allclose(found, expected, atol=3e-5)
 
 
-@pytest.mark.parametrize("beams", [1, 3, 30])
+@pytest.mark.parametrize("beams", [1, 3, pytest.param(30, marks=pytest.mark.slow)])
 def test_search_against_every_sequence(beams):
     vocabulary, longest, sources = 5, 4, np.array([[3, 4, 2], [4, 2, 0]])
     members = transformers(vocabulary, 1, 2, 3)

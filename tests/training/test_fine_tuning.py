@@ -86,6 +86,7 @@ def test_a_classifier_from_a_masked_language_model(folder, tuned):
     assert task.input_ids(["my saw"]).numpy().tolist() == [[2, 13, 9, 3]]
 
 
+@pytest.mark.slow
 def test_frozen_weights_keep_every_bit(folder, tuned):
     before, after = (
         by_path(open_task(folder / name).backbone) for name in ("masked_lm", "classification")

@@ -31,6 +31,7 @@ def by_path(run):
     return {weight.path: weight.numpy() for weight in open_task(run).backbone.encoder.weights}
 
 
+@pytest.mark.slow
 def test_the_task_starts_from_the_weights_and_the_vocabulary(pretrained, tmp_path, capsys):
     before = open_task(pretrained)
     assert before.tokenizer.vocabulary[-1] == "[MASK]"

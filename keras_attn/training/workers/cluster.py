@@ -27,6 +27,7 @@ _HELLO = b"keras_attn worker "
 _GO = b"go\n"
 _MOST = 2048  # bytes of a line that workers send each other
 _SECONDS_BETWEEN_CALLS = 0.5
+_SECONDS_OF_PROBES = (0.0, 0.05, 0.2)
 _SECONDS_TO_ANSWER = 2.0
 _SECONDS_TO_TELL = 3.0
 # How TensorFlow's messages list workers that it does not hear, and name a node of a graph.
@@ -341,11 +342,16 @@ def _heard(connection: socket.socket) -> _Hello | None:
 
 def _trouble(cluster: Cluster) -> str:
     """Why this worker's port cannot be used."""
-    try:
-        socket.create_server(("", _place(cluster, cluster.index)[1])).close()
-    except OSError as error:
-        return "in use" if error.errno == errno.EADDRINUSE else str(error.strerror)
-    return ""
+    trouble = ""
+    for wait in _SECONDS_OF_PROBES:  # another process of this index may try it at the same moment
+        time.sleep(wait)
+        try:
+            socket.create_server(("", _place(cluster, cluster.index)[1])).close()
+        except OSError as error:
+            trouble = "in use" if error.errno == errno.EADDRINUSE else str(error.strerror)
+        else:
+            return ""
+    return trouble
 
 
 def _call(cluster: Cluster, deadline: float, seconds: float) -> None:

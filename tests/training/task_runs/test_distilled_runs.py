@@ -136,6 +136,7 @@ def test_student_has_the_tokenizers_and_labels_of_the_teacher(labels, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_other_tokenizers_labels_and_tasks_are_refused(labels, words, tmp_path):
     folder, data = labels
     settings = base("classification", data, epochs=1)

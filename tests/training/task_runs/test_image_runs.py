@@ -39,6 +39,7 @@ def images(run):
     return run[0].parent
 
 
+@pytest.mark.slow
 def test_stripes_are_told_apart(run, images):
     folder, results = run
     task = open_task(folder)

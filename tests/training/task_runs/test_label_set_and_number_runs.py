@@ -88,6 +88,7 @@ def labels(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_several_labels_are_recognized_and_learned(labels, tmp_path, capsys):
     run = labels / "run"
     task = open_task(run)

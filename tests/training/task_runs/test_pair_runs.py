@@ -80,6 +80,7 @@ def test_segments_of_a_bert(folder, tmp_path):
     assert open_task(tmp_path / "one").segments is False
 
 
+@pytest.mark.slow
 def test_by_the_command_line(folder, tmp_path, capsys):
     run, exported, test = folder / "run", tmp_path / "exported", str(folder / "test.tsv")
     results = json.loads((run / "results.json").read_text())

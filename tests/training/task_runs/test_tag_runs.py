@@ -29,6 +29,7 @@ def trained(tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 def test_a_name_is_known_by_what_stands_beside_it(trained):
     folder, results = trained
     task = open_task(folder / "run")

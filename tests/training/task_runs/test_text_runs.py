@@ -31,6 +31,7 @@ def classifier(tmp_path_factory):
     return made.trained("classification", folder, (400, 60), steps=150, validate_every=75)
 
 
+@pytest.mark.slow
 def test_a_language_model_learns_to_count(language_model):
     folder, results = language_model
     task = open_task(folder / "run")
@@ -67,6 +68,7 @@ def test_long_lines_are_trained_and_measured_in_pieces(language_model, tmp_path)
     assert 1 < task.text_perplexity(lines) < 1000
 
 
+@pytest.mark.slow
 def test_a_classifier_learns_to_see_a_letter(classifier):
     folder, results = classifier
     task = open_task(folder / "run")
