@@ -121,11 +121,10 @@ def export_saved_model(
     functions = dict(task.serving_functions(n_best, jit=jit))
     require(bool(functions), "The task must have at least one serving function.", task=task)
     options = {"jit": jit, "n_best": n_best, "compute": compute}
-    computing: Any = task
-    computed = functions
-    if compute != "float32":
-        computing = in_precision(computing, compute)
-        computed = dict(computing.serving_functions(n_best, jit=jit))
+    computing: Any = in_precision(task, compute) if compute != "float32" else task
+    is_rounded = computing is not task
+    computed = dict(computing.serving_functions(n_best, jit=jit)) if is_rounded else functions
+    constants = weights_as_constants() if compute == "int8" else contextlib.nullcontext()
 
     def write(path: Path) -> None:
         resources = list(computing.resources())
@@ -137,19 +136,19 @@ def export_saved_model(
         }
         if compute == "int8":
             _require_room(stored, len(computed))
-        with weights_as_constants() if compute == "int8" else contextlib.nullcontext():
+        with constants:
             signatures, left_out = _signatures(reading)
             served = {name: reading[name] for name in signatures}
-            if compute != "float32":  # operations by themselves round otherwise than in a graph
+            if is_rounded:  # operations by themselves round otherwise than in a graph
                 served = {
                     name: dataclasses.replace(each, function=signatures[name])
                     for name, each in served.items()
                 }
             examples = _answers(served, texts[:MAX_ROWS])
-            compared = {} if compute == "float32" and not stored.smaller else functions
+            compared = functions if is_rounded or stored.smaller else {}
             described = _describe_weights(compared, served, texts, stored, examples, tolerance)
         described = {"weights": described, "left_out": left_out}
-        golden = Golden(examples, ROUNDING_RTOL if compute != "float32" else RTOL)
+        golden = Golden(examples, ROUNDING_RTOL if is_rounded else RTOL)
         _write(path, computing, signatures, stored, golden, options | described)
         write_readme(path, Path(folder).resolve().name)
 

@@ -1,4 +1,4 @@
-"""Rewrites the ALBERT that the package rxnmapper brings along for `keras-attn convert`, and compares.
+"""Rewrites the ALBERT that rxnmapper brings along for `keras-attn convert`, and compares it.
 
 Not among the tests, because it needs PyTorch, transformers and somebody's weights:
 
@@ -7,10 +7,9 @@ Not among the tests, because it needs PyTorch, transformers and somebody's weigh
     python tests/convert/rewrite_rxnmapper.py rxnmapper albert_of_reactions
     keras-attn convert albert_of_reactions models/reactions
 
-Its weights are a pickle, which `torch.load(weights_only=True)` reads, and its tokenizer is a pattern
-in Python, which is written as a `tokenizer.json`. The masked LM is converted, and its logits and
-hidden states are compared with those of transformers on reactions with hidden tokens; above 1e-4 the
-script fails.
+Its weights are a pickle, which `torch.load(weights_only=True)` reads, and its tokenizer a pattern in
+Python, which is written as a `tokenizer.json`. The masked LM is converted, and its logits are
+compared with those of transformers on reactions with hidden tokens; above 1e-4 the script fails.
 """
 
 import json
