@@ -121,8 +121,10 @@ def export_saved_model(
     functions = dict(task.serving_functions(n_best, jit=jit))
     require(bool(functions), "The task must have at least one serving function.", task=task)
     options = {"jit": jit, "n_best": n_best, "compute": compute}
-    computing: Any = in_precision(task, compute) if compute != "float32" else task
-    is_rounded = computing is not task
+    computing: Any = task
+    is_rounded = compute != "float32"
+    if is_rounded:
+        computing = in_precision(computing, compute)
     computed = dict(computing.serving_functions(n_best, jit=jit)) if is_rounded else functions
     constants = weights_as_constants() if compute == "int8" else contextlib.nullcontext()
 

@@ -7,8 +7,8 @@ Not among the tests, because it needs PyTorch, transformers and somebody's weigh
     python tests/convert/rewrite_rxnmapper.py rxnmapper albert_of_reactions
     keras-attn convert albert_of_reactions models/reactions
 
-Its weights are a pickle, which `torch.load(weights_only=True)` reads, and its tokenizer a pattern in
-Python, which is written as a `tokenizer.json`. The masked LM is converted, and its logits are
+Its weights are a pickle, which `torch.load(weights_only=True)` reads, and its tokenizer a pattern
+in Python, which is written as a `tokenizer.json`. The masked LM is converted, and its logits are
 compared with those of transformers on reactions with hidden tokens; above 1e-4 the script fails.
 """
 
