@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import os
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -21,7 +19,6 @@ from tests.tokenizers.golden import GOLDEN, pages
 
 pytestmark = pytest.mark.tensorflow
 
-DATA = Path(os.environ.get("KERAS_ATTN_SHARED_DATA", "missing"))
 # Start, end, ends between texts, segments, padding, mask.
 FRAMES = {
     "bert": ("[CLS]", "[SEP]", 1, True, "[PAD]", "[MASK]"),
@@ -98,12 +95,12 @@ def test_ids_are_those_of_the_library(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_code_point_and_real_lines(name, tmp_path):
+def test_every_code_point_and_real_lines(name, shared_data, tmp_path):
     judge = trained(name, tmp_path)
     read = read_tokenizer(tmp_path)
-    with gzip.open(DATA / "multi30k" / "train.en.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(shared_data / "multi30k" / "train.en.gz", "rt", encoding="utf-8") as lines:
         texts = [line.rstrip("\n") for _, line in zip(range(2000), lines, strict=False)]
-    with gzip.open(DATA / "imdb" / "train.jsonl.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(shared_data / "imdb" / "train.jsonl.gz", "rt", encoding="utf-8") as lines:
         reviews = [json.loads(line) for _, line in zip(range(2000), lines, strict=False)]
     texts += [review["text"] for review in reviews]
     texts += [*pages(" x"), *pages("a", 2)]
