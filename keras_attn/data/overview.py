@@ -98,17 +98,21 @@ class Overview:
         reading: Their name, notes about them and their malformed rows.
         columns: Their columns.
         rows: A checksum of each row.
+        inputs: A checksum of each row without its last column.
     """
 
     reading: Reading
     columns: list[Column]
     rows: array = dataclasses.field(default_factory=lambda: array("Q"))
+    inputs: array = dataclasses.field(default_factory=lambda: array("Q"))
 
     def add(self, values: Sequence[Any]) -> None:
         """Counts a row."""
         for column, value in zip(self.columns, values, strict=True):
             column.add(value)
-        self.rows.append(_key("\0".join(map(_text, values))))
+        texts = list(map(_text, values))
+        self.rows.append(_key("\0".join(texts)))
+        self.inputs.append(_key("\0".join(texts[:-1])))
 
     def summary(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -117,8 +121,15 @@ class Overview:
             "malformed": self.reading.skipped,
             "mistakes": self.reading.mistakes,
             "double": len(self.rows) - len(np.unique(np.asarray(self.rows))),
+            "contradicted": self._contradicted(),
             "columns": {column.name: column.summary() for column in self.columns},
         }
+
+    def _contradicted(self) -> int:
+        """How many different values of all columns but the last occur with several of the last."""
+        rows = np.stack([np.asarray(self.inputs), np.asarray(self.rows)], axis=1)
+        _, counts = np.unique(np.unique(rows, axis=0)[:, 0], return_counts=True)
+        return int((counts > 1).sum()) if len(self.columns) > 1 else 0
 
     def unknown_to(self, other: "Overview") -> dict[str, int]:
         """How often the last column has each value that the last one of other data lacks."""
@@ -277,17 +288,22 @@ def alike(labels: Iterable[str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def doubts(counts: Mapping[str, int]) -> list[str]:
+def doubts(counts: Mapping[str, int], contradicted: int = 0) -> list[str]:
     """What is odd about labels, a line each.
 
     Args:
         counts: Number of each label.
+        contradicted: Number of texts that occur with several labels.
     """
     lines = []
     rare = [label for label, count in counts.items() if count == 1]
     if 0 < len(rare) < len(counts):
         names = ", ".join(map(excerpt, rare[:_NAMED])) + (" …" if len(rare) > _NAMED else "")
-        lines.append(f"{len(rare):,} labels occur only once: {names}")
+        occur = "label occurs" if len(rare) == 1 else "labels occur"
+        lines.append(f"{len(rare):,} {occur} only once: {names}")
+    if contradicted:
+        occur = "text occurs" if contradicted == 1 else "texts occur"
+        lines.append(f"{contradicted:,} {occur} more than once, with different labels")
     for group in alike(counts):
         # What cannot be seen is escaped.
         differ = len({unicodedata.normalize("NFKC", label) for label in group}) == len(group)

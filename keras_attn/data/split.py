@@ -91,6 +91,20 @@ def count_different(values: Sequence[Any]) -> int:
     return len(set(values))
 
 
+def count_contradicted(values: Sequence[Any], targets: Sequence[Any]) -> int:
+    """Counts different values that have several different targets, such as texts with two labels.
+
+    Examples:
+        >>> count_contradicted(["good film", "bad", "good film"], ["pos", "neg", "neg"])
+        1
+    """
+    if not len(values):
+        return 0
+    pairs = np.hstack([numbered(values), numbered(targets)])
+    _, counts = np.unique(np.unique(pairs, axis=0)[:, 0], return_counts=True)
+    return int((counts > 1).sum())
+
+
 def taken(values: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:
     """Some values, by indices (count,); stored ones are not copied."""
     if isinstance(values, StoredColumn):

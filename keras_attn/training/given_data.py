@@ -101,7 +101,8 @@ def _line_of(row: Any, name: str, number: int, parts: Parts) -> str:
     fewest, most = len(parts.names), len(parts.names) + len(parts.optional)
     require(
         fewest <= len(row) <= most,
-        f"An example of `{name}` must have the parts {', '.join(parts.names)}{_forms(fewest)}.",
+        f"An example of `{name}` must have the parts {', '.join(parts.names)}{_forms(fewest)}. "
+        "Files are given as `pathlib.Path`.",
         example=number,
         parts=len(row),
     )

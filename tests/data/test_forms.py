@@ -358,8 +358,20 @@ def test_notes_say_what_was_chosen(tmp_path):
     path.write_bytes(as_tsv(ROWS))
     assert read_pairs(path, roles=ROLES).notes == ()
     path.write_text("en\tde\n" + 11 * "a cat\teine Katze\n")
-    (note,) = read_pairs(path).notes
-    assert "'en', 'de', is read as an example; if it holds names" in note
+    found = read_pairs(path)
+    assert (len(found), "'en', 'de', is taken for names" in found.notes[0]) == (11, True)
+    # Words and phonemes, numbers with a decimal comma; a first example is none of these.
+    sounds = "".join(f"w{n}\t{'abcdef'[n % 6]} {'bcdea'[n // 6]}\n" for n in range(30))
+    for first, count in (("Wort\tAussprache", 30), ("Wort\tIPA", 30), ("abc\ta b c", 31)):
+        path.write_text(f"{first}\n{sounds}")
+        found = read_pairs(path)
+        assert (len(found), bool(found.notes)) == (count, count == 30), first
+    path.write_text("Anzeige\tMiete\n" + "".join(f"Nr {n}\t1.{n},50\n" for n in range(100, 130)))
+    roles = ("text", "number")
+    found = read_pairs(path, roles=roles)
+    assert (found.targets[0], len(found)) == ((1100.5,), 30)
+    path.write_text("".join(f"Nr {n}\t1,{n}\n" for n in range(100, 130)))  # perhaps thousands
+    refused("'1,100' in place of a number", read_pairs, path, roles=roles)
     path.write_text(111 * "a\tb\n" + '"say ""no"""\tb\n"said"\t"a, b"\n')
     (note,) = read_pairs(path).notes
     assert "2 fields are in quotes as in CSV, which stay a part of the text" in note
@@ -394,8 +406,9 @@ def test_a_first_line_that_may_hold_names_is_noted(tmp_path, first, is_noted):
     lines = ["\t".join(row) for row in [first, *LABELS]]
     (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n")
     pairs = read_pairs(tmp_path / "a.tsv", roles=ROLES)
-    assert len(pairs) == 11
-    hint = "set --columns text='Kommentar' label='Urteil'"
+    assert len(pairs) == 11 - is_noted
+    hint = "'Kommentar', 'Urteil', is taken for names of columns; if it is an example, set "
+    hint += "--columns text=1 label=2"
     assert [hint in note for note in pairs.notes] == [True] * is_noted
 
 

@@ -196,12 +196,12 @@ def _found(
             f"(--columns {roles[0]}=1)."
         )
     found = roles + optional[: max(len(names) - len(roles), 0)]
-    note = ""
-    if looks_like_names(table):
-        options = " ".join(f"{role}={name!r}" for role, name in zip(found, names, strict=False))
-        note = f"the first line, {shown_names(names)}, is read as an example; if it holds names of "
-        note += f"columns, set --columns {options}"
-    return found, Selection(tuple(range(len(found))), False, len(found), note)
+    is_header, note = looks_like_names(table), ""
+    if is_header:
+        by_number = " ".join(f"{role}={number}" for number, role in enumerate(found, 1))
+        note = f"the first line, {shown_names(names)}, is taken for names of columns; if it is an "
+        note += f"example, set --columns {by_number}"
+    return found, Selection(tuple(range(len(found))), is_header, len(found), note)
 
 
 def _check_words(table: ConllTable, words: Sequence[str]) -> None:
@@ -229,8 +229,10 @@ def looks_like_names(table: Table) -> bool:
     """Whether the first row seems to hold names of columns, which are no numbers.
 
     It does if one of its cells is alone in a column whose other values all recur: such a column
-    holds labels, and the first cell is none. Or if all its cells are single words and nearly all
-    other cells are several.
+    holds labels, and the first cell is none. Or if all other values of a column are numbers. Or if
+    a cell is a single word that does not occur below it, where nearly all cells are several words
+    that recur, such as phonemes. Or if all its cells are single words and nearly all other cells
+    are several.
     """
     rows = table.sample(_LOOKED_AT)
     if len(rows) < _ENOUGH or any(len(row) != len(rows[0]) for row in rows):
@@ -240,6 +242,17 @@ def looks_like_names(table: Table) -> bool:
     for first, *others in zip(*rows, strict=True):
         counts = Counter(others)
         if first not in counts and min(counts.values()) > 1:
+            return True
+        if all(number_in(table.plain_number(cell))[1] is None for cell in others):
+            return True
+        words = Counter(word for cell in others for word in cell.split())
+        recurring = sum(count for count in words.values() if count > 1)
+        if (
+            len(first.split()) == 1
+            and first.strip() not in words
+            and sum(len(cell.split()) > 1 for cell in others) > _NEARLY_ALL * len(others)
+            and recurring > _NEARLY_ALL * words.total()
+        ):
             return True
     texts = [cell for row in rows[1:] for cell in row]
     longer = sum(len(cell.split()) > 1 for cell in texts)

@@ -14,6 +14,7 @@ QUOTED = re.compile(r'"([^"]|"")*"')
 """A field in quotes as CSV has it."""
 
 _DECIMAL_COMMA = re.compile(r"[-+]?(\d{1,3}(\.\d{3})+|\d+),\d+")
+_SURE_COMMA = re.compile(r"[-+]?(\d{1,3}(\.\d{3})+|\d+),(\d{1,2}|\d{4,})")  # of no thousands
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+")
 _DELIMITERS = ",;\t|"
 _LOOKED_AT = 100  # lines that show how fields are quoted
@@ -81,10 +82,10 @@ class DelimitedTable(Table):
             return cell
         text = cell.strip()
         if _DECIMAL_COMMA.fullmatch(text):
-            self.doubt = self.doubt or f"numbers have a decimal comma, such as {text}"
+            self.doubt = self.doubt or _commas(text)
         elif not self._has_commas or not _THOUSANDS.fullmatch(text):
             return cell
-        return text.replace(".", "").replace(",", ".")
+        return _with_point(text)
 
     def sample(self, most):
         self._seen += itertools.islice(self._rest, max(most - len(self._seen), 0))
@@ -171,16 +172,29 @@ class TabSeparatedTable(Table):
     def __init__(self, path, lines):
         super().__init__(path, lines)
         self.first = lines.peek(1)[0].split("\t")
-        self._quoted = 0
+        self._quoted, self._comma = 0, ""
+        fields = (field.strip() for line in lines.peek(_LOOKED_AT) for field in line.split("\t"))
+        self._has_commas = any(map(_SURE_COMMA.fullmatch, fields))
 
     @property
     def doubt(self):
+        if self._comma:
+            return _commas(self._comma)
         if not self._quoted:
             return None
         return (
             f"{self._quoted:,} fields are in quotes as in CSV, which stay a part of the text; in a "
             "file named *.csv they do not."
         )
+
+    def plain_number(self, cell):
+        text = cell.strip()
+        if not self._has_commas or not (
+            _DECIMAL_COMMA.fullmatch(text) or _THOUSANDS.fullmatch(text)
+        ):
+            return cell
+        self._comma = self._comma or text
+        return _with_point(text)
 
     def sample(self, most):
         return [line.split("\t") for line in self._lines.peek(most)]
@@ -204,6 +218,14 @@ def row_names_hint(cells: list[str], width: int) -> str:
     if len(cells) != width + 1 or not cells[0].strip('"').isdecimal():
         return ""
     return " (do the rows begin with R's row names? Write them with row.names = FALSE)"
+
+
+def _commas(number: str) -> str:
+    return f"numbers have a decimal comma, such as {number}"
+
+
+def _with_point(number: str) -> str:
+    return number.replace(".", "").replace(",", ".")
 
 
 def _is_quoted(field: str) -> bool:

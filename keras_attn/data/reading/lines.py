@@ -180,7 +180,8 @@ def _reencoded(path: str, chunks: Iterator[bytes], encoding: str) -> Iterator[by
         for chunk in chunks:
             require(
                 not (is_first and _is_utf8(chunk)),
-                f"{path}: the file is UTF-8, which needs no `encoding`.",
+                f"{path}: the file is UTF-8, which needs no `encoding`. If other files need it, "
+                f"save them as UTF-8 first, such as by iconv -f {encoding} -t UTF-8 OLD > NEW.",
                 encoding=encoding,
             )
             text = decoder.decode(chunk)

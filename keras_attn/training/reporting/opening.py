@@ -10,6 +10,12 @@ _LITTLE = 0.01
 _MEMORIZED = 0.05
 
 
+class _Validation(NamedTuple):
+    step: int
+    value: float
+    loss: float
+
+
 class Answer(NamedTuple):
     """An answer to a question about a run.
 
@@ -42,11 +48,17 @@ def opening(
     goal = metric_goal(metric, settings.get("metric_goal", "auto"))
     percent = 100 if metric == "accuracy" else 1  # as metrics of texts are
     column = f"val_{metric}"
-    values = [(int(row["step"]), percent * float(row[column])) for row in rows if row.get(column)]
+    values = [
+        _Validation(
+            int(row["step"]), percent * float(row[column]), float(row.get("val_loss") or "nan")
+        )
+        for row in rows
+        if row.get(column)
+    ]
     answers = [_learning(rows, values, metric, goal)]
     if not values:
         return answers
-    best_step, best = values[_best(values, goal)]
+    best_step, best, _ = values[_best(values, goal)]
     text = f"{metric} {_shown(best)} on the validation texts, after {best_step:,} updates"
     if metric in results:
         text = f"{metric} {_shown(results[metric])} on {results['items']:,} test items; {text}"
@@ -54,12 +66,12 @@ def opening(
     return [*answers, _against(values, best, metric, goal, errors)]
 
 
-def _learning(rows: Rows, values: Sequence[tuple[int, float]], metric: str, goal: str) -> Answer:
+def _learning(rows: Rows, values: Sequence[_Validation], metric: str, goal: str) -> Answer:
     question = "Is it still learning?"
     if len(values) < 3:
         return Answer(question, f"Too early to say: {len(values)} validations so far.", None)
     best, last = _best(values, goal), len(values) - 1
-    step, value = values[best]
+    step, value, _ = values[best]
     memorizing = _memorizing(rows)
     if best < last:
         waited = f"{last - best} validation{'s' * (last - best > 1)}"
@@ -68,7 +80,7 @@ def _learning(rows: Rows, values: Sequence[tuple[int, float]], metric: str, goal
         )
         return Answer(question, text + memorizing, last - best < 3 and not memorizing)
     earlier = values[: -max(len(values) // 3, 1)]
-    before = earlier[_best(earlier, goal)][1]
+    before = earlier[_best(earlier, goal)].value
     change = abs(value - before) / max(abs(before), 1e-9)
     since = (
         f"over the last third of the validations it went from {_shown(before)} to {_shown(value)}"
@@ -100,13 +112,13 @@ def _memorizing(rows: Rows) -> str:
 
 
 def _against(
-    values: Sequence[tuple[int, float]],
+    values: Sequence[_Validation],
     best: float,
     metric: str,
     goal: str,
     errors: Mapping[str, Any],
 ) -> Answer:
-    step, first = values[0]
+    step, first, _ = values[0]
     text = f"at the first validation, after {step:,} updates, it was {_shown(first)}."
     baseline = errors.get("baseline", {})
     if metric not in baseline.get("metrics", {}):
@@ -118,11 +130,12 @@ def _against(
     return Answer("Against what?", f"{answer}{text}", is_better)
 
 
-def _best(values: Sequence[tuple[int, float]], goal: str) -> int:
-    """Index of the best value, the first of equal ones."""
+def _best(values: Sequence[_Validation], goal: str) -> int:
+    """Index of the best value, of equal ones that of the lower loss, as training keeps it."""
     found = 0
-    for place, (_, value) in enumerate(values):
-        if better(value, values[found][1], goal):
+    for place, (_, value, loss) in enumerate(values):
+        _, best, its_loss = values[found]
+        if better(value, best, goal) or (value == best and loss < its_loss):
             found = place
     return found
 

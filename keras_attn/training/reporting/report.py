@@ -160,7 +160,8 @@ def _confusion(errors: Mapping[str, Any]) -> str:
     parts, labels = [], errors.get("labels") or ()
     has_numbers = 0 < len(labels) <= _MOST_CELLS
     if labels:
-        text = "Rows are the correct labels, columns what was predicted."
+        text = "Rows are the correct labels, columns what was predicted"
+        text += f", in {errors['items']:,} held-out texts."
         matrix = _matrix if has_numbers else partial(picture, draw_confusion)
         parts += ["<h2>Confusion matrix</h2>", f'<p class="faint">{text}</p>']
         parts.append(f"<div>{matrix(labels, errors['counts'])}</div>")
@@ -184,7 +185,8 @@ def _calibration(errors: Mapping[str, Any]) -> str:
         return ""
     text = (
         "How often answers are correct, by the probability that they were given; on the line they "
-        f"agree. The mean difference is {errors['calibration_error']:.1f}%."
+        f"agree. The mean difference is {errors['calibration_error']:.1f}%, of {errors['items']:,} "
+        "held-out texts."
     )
     drawn = picture(draw_calibration, errors["calibration"])
     return f'<h2>Calibration</h2>\n<p class="faint">{text}</p>{drawn}'
@@ -212,7 +214,7 @@ def _worst(errors: Mapping[str, Any]) -> str:
     if not errors.get("items"):
         return ""
     wrong, items = errors["wrong"], errors["items"]
-    title = f"<h2>Worst errors: {wrong:,} of {items:,} different held-out texts are wrong</h2>"
+    title = f"<h2>Worst errors: {wrong:,} of {items:,} held-out texts are wrong</h2>"
     if "numbers" in errors or "forecasts" in errors:
         what = "windows" if "forecasts" in errors else "texts"
         title = f"<h2>Largest errors of {items:,} held-out {what}</h2>"

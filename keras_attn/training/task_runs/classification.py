@@ -12,6 +12,7 @@ from keras_attn.data.files import has_label_lists
 from keras_attn.data.labelled_examples import class_numbers
 from keras_attn.data.overview import doubts
 from keras_attn.data.reading.several import number_in
+from keras_attn.data.split import count_contradicted
 from keras_attn.data.text_pairs import read_text_pairs
 from keras_attn.evaluation import LABELS, LabelCounts
 from keras_attn.tasks import (
@@ -21,7 +22,7 @@ from keras_attn.tasks import (
     Task,
 )
 from keras_attn.tasks.measuring.labels import label_scores
-from keras_attn.training.reporting.errors import Baseline, calibration, confusion
+from keras_attn.training.reporting.errors import Baseline, Judged, calibration, confusion
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.run_texts import hold_out_pairs, reported
 from keras_attn.training.task_runs.heads import HeadRun
@@ -178,7 +179,8 @@ class ClassificationRun(HeadRun):
         shown = ", ".join(f"{label} {count:,}" for label, count in counts[:_DESCRIBED])
         more = f" and {len(counts) - _DESCRIBED:,} more" if len(counts) > _DESCRIBED else ""
         lines = [f"    labels: {len(counts):,}: {shown}{more}"]
-        lines += [f"   warning: {doubt}" for doubt in doubts(dict(counts))]
+        found = doubts(dict(counts), count_contradicted(texts.sources, texts.targets))
+        lines += [f"   warning: {doubt}" for doubt in found]
         if self.task_class is ClassificationTask:
             lines += _hints([label for label, _ in counts])
         return lines
@@ -208,16 +210,22 @@ class ClassificationRun(HeadRun):
         values = {name: LABELS[name](counts) for name in metrics}
         return Baseline(f"{label!r}, the most frequent one", values)
 
+    def judged(self, texts, answers):
+        """Judges every row: a text may have another label elsewhere."""
+        return [
+            Judged(self.shown(source), label, best.text, self.error([label], best))
+            for source, label in zip(texts.sources, texts.targets, strict=True)
+            for best in [answers[source]]
+        ]
+
     def error(self, references, best):
         """How wrong a label is: the probability that it was given, 0 if it is correct."""
         return 0.0 if best.text in references else math.exp(best.log_probability)
 
     def charts(self, task, texts, answers):
         judged = self.judged(texts, answers)
-        answered = [
-            (one.reference if one.error else one.prediction, one.prediction) for one in judged
-        ]
-        probabilities = np.exp([best.log_probability for best in answers.values()])
+        answered = [(one.reference, one.prediction) for one in judged]
+        probabilities = np.exp([answers[source].log_probability for source in texts.sources])
         correct = [one.error == 0 for one in judged]
         return confusion(answered, task.labels) | calibration(correct, probabilities)
 

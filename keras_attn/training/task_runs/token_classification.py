@@ -124,7 +124,6 @@ def _tags_and_reference(judged: Judged) -> tuple[list[str], list[str]]:
 
 def _answered(judged: list[Judged]) -> list[tuple[str, str]]:
     """Pairs of the correct tag and the predicted one."""
-    # Alternative tags of one text are left out: which of them counts differs by word.
     tags = [(split_words(one.reference), split_words(one.prediction)) for one in judged]
     return [
         pair for pair in tags if len(pair[0]) == len(pair[1]) for pair in zip(*pair, strict=True)

@@ -18,6 +18,14 @@ def answers(rows, settings=None, results=None, errors=None):
     return {question: (text, is_good) for question, text, is_good in found}
 
 
+def test_of_equal_values_that_of_the_lower_loss_is_the_best():
+    rows = run([0.5, 0.9, 0.9, 0.9, 0.7], name="accuracy")
+    for row, loss in zip(rows, [1.0, 0.5, 0.3, 0.4, 0.6], strict=True):
+        row["val_loss"] = str(loss)
+    text, _ = answers(rows, {"metric": "accuracy"})[LEARNING]
+    assert "was best after 300 updates, and 2 validations since" in text
+
+
 LEARNING = "Is it still learning?"
 CASES = {
     "falls": ([4.0, 3.0, 2.0], "Yes", False, "from 3 to 2"),

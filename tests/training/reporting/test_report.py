@@ -146,7 +146,7 @@ def test_errors_of_labels(folder):
     (folder / "run.yaml").write_text("training: {metric: per}\n")
     text = write_report(folder).read_text()
     page = Page(text)
-    assert "Worst errors: 3 of 40 different held-out texts are wrong" in page.texts["h2"]
+    assert "Worst errors: 3 of 40 held-out texts are wrong" in page.texts["h2"]
     assert page.texts["td"][4:7] == ["<i>one</i>", "a<b", "c"]
     assert page.texts["td"][:4] == ["18", "2", "1", "19"]
     assert re.findall(r"--at: ([\d.]+)", text) == ["0.900", "0.100", "0.050", "0.950"]
@@ -165,7 +165,7 @@ def test_many_labels_are_drawn(folder):
     assert "Labels confused most" in page.texts["h2"]
     assert page.texts["td"][:2] == ["x → y", "2"]
     assert text.count("<svg") == 3  # curves, matrix, calibration
-    assert "The mean difference is 12.3%." in " ".join(page.texts["p"])
+    assert "The mean difference is 12.3%, of 9 held-out texts." in " ".join(page.texts["p"])
 
 
 @pytest.mark.parametrize(

@@ -128,3 +128,14 @@ def test_scores_by_their_order(tmp_path):
         if rank != score
     }
     assert {row["input"]: float(row["error"]) for row in rows} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("task", ["classification", "token_classification"])
+def test_every_row_of_a_repeated_text_is_judged(task, tmp_path):
+    """The mislabeled ones are those one looks for."""
+    labels = ["good", "fair", "good"] if task == "classification" else ["good", "fair", "fair"]
+    _, results, rows = measured(task, tmp_path, [f"mat\t{label}" for label in labels])
+    predicted = {row["predicted"] for row in rows}
+    assert (results["items"], len(predicted)) == (3, 1)
+    assert len(rows) == sum(label not in predicted for label in labels) > 0
+    assert {row["correct"] for row in rows}.isdisjoint(predicted)
