@@ -64,11 +64,11 @@ def integer_product(inputs: Tensor, kernel: np.ndarray, scale: np.ndarray) -> An
     """
     tf = importlib.import_module("tensorflow")
     features, units = kernel.shape
-    rows = ops.reshape(inputs, (-1, features))
-    largest = ops.max(ops.abs(rows), axis=-1, keepdims=True, initial=1e-30)
+    rows = tf.cast(tf.reshape(inputs, (-1, features)), tf.float32)
+    largest = tf.maximum(tf.reduce_max(tf.abs(rows), axis=-1, keepdims=True), 1e-30)
     # Of signed inputs its own form gives wrong sums: they are moved, and the kernel's sum is
-    # subtracted, which the operation calls a bias.
-    numbers = tf.cast(tf.round(rows * (127 / largest)) + _ZERO, tf.uint8)
+    # subtracted, which the operation calls a bias. Conversion cuts off what is behind the point.
+    numbers = tf.cast(rows * (127 / largest) + (_ZERO + 0.5), tf.uint8)
     sums = -float(_ZERO) * kernel.sum(axis=0, dtype="float64")
     products = tf.raw_ops.QuantizedMatMulWithBiasAndDequantize(
         a=tf.bitcast(numbers, tf.quint8),
@@ -83,5 +83,7 @@ def integer_product(inputs: Tensor, kernel: np.ndarray, scale: np.ndarray) -> An
         Toutput=tf.float32,
         input_quant_mode="SCALED",
     )
-    outputs = products * (largest / 127) / tf.constant(scale, tf.float32)
-    return tf.reshape(tf.cast(outputs, inputs.dtype), (*ops.shape(inputs)[:-1], units))
+    outputs = products * (largest / 127) * tf.constant(1 / scale, tf.float32)
+    shape = [-1 if size is None else size for size in inputs.shape[:-1]]
+    shape = shape if shape.count(-1) < 2 else ops.shape(inputs)[:-1]
+    return tf.reshape(tf.cast(outputs, inputs.dtype), (*shape, units))
