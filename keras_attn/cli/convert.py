@@ -2,18 +2,18 @@
 
 CHECKPOINT is a folder written by `save_pretrained` of transformers or sentence-transformers, with
 config.json, safetensors and the files of the tokenizer. Supported models and their tasks:
-  bert     masked_lm (BertForMaskedLM, BertForPreTraining), classification,
-           multi_label_classification or regression (BertForSequenceClassification, by its
-           problem_type), token_classification (BertForTokenClassification), embedding (other
-           architectures)
+  bert, roberta, xlm-roberta, camembert, distilbert, electra, albert, mpnet, deberta-v2 (and v3),
+  modernbert, longformer, big_bird, nystromformer
+           masked_lm (…ForMaskedLM), classification, multi_label_classification, regression or rank
+           (…ForSequenceClassification, by its labels and problem_type), token_classification
+           (…ForTokenClassification), question_answering (…ForQuestionAnswering), embedding (other
+           architectures, and folders of sentence-transformers)
   gpt2     causal_lm
   t5       seq2seq (versions 1.0 and 1.1)
   marian   seq2seq, such as OPUS-MT
-  longformer
-           classification, multi_label_classification or regression
-           (LongformerForSequenceClassification), embedding (other architectures)
-From Python, keras_attn.convert.model_from_huggingface converts models of Longformer, BigBird and
-Nyströmformer without their tokenizers.
+  vit, deit
+           image_classification
+From Python, keras_attn.convert.model_from_huggingface converts encoders without their tokenizers.
 CHECKPOINT may also be checkpoint20.npz of the PyPI package g2p_en (English letters to phonemes).
 With --to huggingface, CHECKPOINT is a run, task or export whose model is one of the above, and OUT
 becomes a folder that transformers (and for embeddings sentence-transformers) loads.

@@ -79,7 +79,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "matrices)",
     )
     add_old_option(parser, "--only", "--quantize-only")
-    add_value(parser, "--tolerance", 0.001, "largest change of outputs by --quantize", "X")
+    add_value(
+        parser, "--tolerance", 0.001, "largest change of outputs by --quantize or --compute", "X"
+    )
     add(
         "--serving-config",
         metavar="DIR",

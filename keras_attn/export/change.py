@@ -76,8 +76,9 @@ class Change:
         if beyond:
             options = ", ".join(f"{name}={value!r}" for name, value in received.items())
             raise UserError(
-                "Quantized weights change the task's outputs by more than the tolerance: "
-                f"{'; '.join(beyond)}. Received: {options}, tolerance={tolerance:g}."
+                "Fewer bits change the task's outputs by more than the tolerance: "
+                f"{'; '.join(beyond)}. If that may be, set `tolerance` (--tolerance). Received: "
+                f"{options}, tolerance={tolerance:g}."
             )
 
     def describe(self) -> dict[str, Any]:

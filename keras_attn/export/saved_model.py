@@ -167,7 +167,7 @@ def _check_compute(compute: str, weights: str, jit: bool) -> str:
     )
     require(
         compute == "float32" or weights in ("float32", compute),
-        "Weights are stored as they are computed with: leave out `weights`.",
+        "Weights are stored as they are computed with: leave out `weights` (--quantize).",
         weights=weights,
         compute=compute,
     )
