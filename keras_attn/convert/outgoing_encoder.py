@@ -98,7 +98,7 @@ def outgoing_encoder(task: Task) -> Outgoing:
             files["tokenizer_config.json"] |= {"model_input_names": ["input_ids", "attention_mask"]}
     elif isinstance(model, TokenClassifier):
         if not isinstance(task, TokenClassificationTask):
-            raise without_counterpart(architecture, task=found.kind)
+            raise UserError(f"A task of kind {found.kind!r} is not written for transformers.")
         more |= labels_of(found.labels)
     elif isinstance(task, EmbeddingTask):
         files |= written_modules(task, architecture)

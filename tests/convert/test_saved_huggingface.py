@@ -390,7 +390,7 @@ REFUSED = {
     ),
     "questions": (
         lambda: from_huggingface(GOLDEN / "bert_of_questions"),
-        "has no counterpart of task='question_answering'",
+        "A task of kind 'question_answering' is not written for transformers",
     ),
     "another model": (other_encoder, "supported are Bert, GPT2.*model=TransformerEncoder"),
 }
