@@ -88,6 +88,12 @@ LABELS = ["--task", "classification"]
         ("a.csv", "text,label,label\na,1,2\n", [], "label (column 3): 1 different"),
         ("a.csv", "text,label\na,yes\nb,Yes\n", LABELS, "Labels that look alike: 'yes', 'Yes'."),
         ("a.csv", "text,label\na,1\nb,1.0\n", LABELS, "Labels that look alike: '1', '1.0'."),
+        (
+            "a.csv",
+            "text,label\na,x\nb,x\na,y\na,x\nb,x\n",
+            LABELS,
+            "1 text occurs more than once, with different labels.",
+        ),
         ("a.csv", "text,label\na,1\nb,true\n", LABELS, "Labels that look alike: '1', 'true'."),
         ("a.csv", "text,label\na,x\nb,x\u200b\n", LABELS, r"look alike: 'x', 'x\u200b'."),
         ("a.csv", "text,label\na,1\nb,\\N\n", LABELS, "like missing values: '\\\\N'."),
