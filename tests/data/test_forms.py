@@ -400,7 +400,12 @@ LABELS = [(f"text {number}", "pos" if number % 2 else "neg") for number in range
 
 @pytest.mark.parametrize(
     ("first", "is_noted"),
-    [(("Kommentar", "Urteil"), True), (("text 10", "pos"), False), (("text 10", "1"), False)],
+    [
+        (("Kommentar", "Urteil"), True),
+        (("text 10", "pos"), False),
+        (("text 10", "1"), False),
+        (("a text of its own", "rare"), False),
+    ],
 )
 def test_a_first_line_that_may_hold_names_is_noted(tmp_path, first, is_noted):
     lines = ["\t".join(row) for row in [first, *LABELS]]

@@ -50,6 +50,7 @@ _HEADER = {name for names in ROLES.values() for name in names}
 _LOOKED_AT = 100  # rows that show whether the first one is an example
 _ENOUGH = 10
 _NEARLY_ALL = 0.9
+_MOST_WORDS = 3  # of a name
 _TAG = re.compile("O|[BIESLU]-.*")
 
 
@@ -226,7 +227,7 @@ def has_header(table: Table) -> bool:
 
 
 def looks_like_names(table: Table) -> bool:
-    """Whether the first row seems to hold names of columns, which are no numbers.
+    """Whether the first row seems to hold names of columns: few words each, and no numbers.
 
     It does if one of its cells is alone in a column whose other values all recur: such a column
     holds labels, and the first cell is none. Or if all other values of a column are numbers. Or if
@@ -237,7 +238,7 @@ def looks_like_names(table: Table) -> bool:
     rows = table.sample(_LOOKED_AT)
     if len(rows) < _ENOUGH or any(len(row) != len(rows[0]) for row in rows):
         return False
-    if any(number_in(cell)[1] is None for cell in rows[0]):
+    if any(number_in(cell)[1] is None or len(cell.split()) > _MOST_WORDS for cell in rows[0]):
         return False
     for first, *others in zip(*rows, strict=True):
         counts = Counter(others)
