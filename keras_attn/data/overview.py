@@ -28,6 +28,7 @@ from keras_attn.data.reading.rows import Form, Mistake, Reading
 from keras_attn.data.reading.several import MISSING, number_in
 from keras_attn.data.reading.table import Record, Table, shown_names
 from keras_attn.data.reading.tables import LinesTable, open_table
+from keras_attn.data.split import count_with_several
 from keras_attn.validation import UserError, require
 
 ONE_WORD = "every text is one word; sentences with a word a line are read from *.conll"
@@ -121,15 +122,11 @@ class Overview:
             "malformed": self.reading.skipped,
             "mistakes": self.reading.mistakes,
             "double": len(self.rows) - len(np.unique(np.asarray(self.rows))),
-            "contradicted": self._contradicted(),
+            "contradicted": count_with_several(np.asarray(self.inputs), np.asarray(self.rows))
+            if len(self.columns) > 1
+            else 0,
             "columns": {column.name: column.summary() for column in self.columns},
         }
-
-    def _contradicted(self) -> int:
-        """How many different values of all columns but the last occur with several of the last."""
-        rows = np.stack([np.asarray(self.inputs), np.asarray(self.rows)], axis=1)
-        _, counts = np.unique(np.unique(rows, axis=0)[:, 0], return_counts=True)
-        return int((counts > 1).sum()) if len(self.columns) > 1 else 0
 
     def unknown_to(self, other: "Overview") -> dict[str, int]:
         """How often the last column has each value that the last one of other data lacks."""

@@ -98,10 +98,18 @@ def count_contradicted(values: Sequence[Any], targets: Sequence[Any]) -> int:
         >>> count_contradicted(["good film", "bad", "good film"], ["pos", "neg", "neg"])
         1
     """
-    if not len(values):
-        return 0
-    pairs = np.hstack([numbered(values), numbered(targets)])
-    _, counts = np.unique(np.unique(pairs, axis=0)[:, 0], return_counts=True)
+    return count_with_several(numbered(values)[:, 0], numbered(targets)[:, 0])
+
+
+def count_with_several(numbers: np.ndarray, others: np.ndarray) -> int:
+    """Counts different numbers beside which there are several different ones of others.
+
+    Args:
+        numbers: Integers (rows,).
+        others: Integers (rows,).
+    """
+    pairs = np.unique(np.stack([numbers, others], axis=1), axis=0)
+    _, counts = np.unique(pairs[:, 0], return_counts=True)
     return int((counts > 1).sum())
 
 

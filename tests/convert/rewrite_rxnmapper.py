@@ -50,15 +50,15 @@ def rewrite(package: Path, folder: Path) -> Path:
         {"format": "pt"},
     )
     shutil.copy(original / "config.json", folder)
-    source = (package / "rxnmapper" / "smiles_utils.py").read_text(encoding="utf-8")
-    pattern = re.search(r'SMI_REGEX_PATTERN = r"(.*)"', source).group(1)
     words = (original / "vocab.txt").read_text(encoding="utf-8").split()
     ids = {word: number for number, word in enumerate(words)}
     # No word begins with "##": a piece is a whole word, or unknown.
     model = tokenizers.models.WordPiece(ids, unk_token="[UNK]")
     tokenizer = tokenizers.Tokenizer(model)
     split = tokenizers.pre_tokenizers.Split
-    tokenizer.pre_tokenizer = split(tokenizers.Regex(pattern), "removed", invert=True)
+    tokenizer.pre_tokenizer = split(
+        tokenizers.Regex(pieces(package).pattern), "removed", invert=True
+    )
     ends = [("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])]
     tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", ends

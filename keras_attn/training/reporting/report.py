@@ -160,8 +160,8 @@ def _confusion(errors: Mapping[str, Any]) -> str:
     parts, labels = [], errors.get("labels") or ()
     has_numbers = 0 < len(labels) <= _MOST_CELLS
     if labels:
-        text = "Rows are the correct labels, columns what was predicted"
-        text += f", in {errors['items']:,} held-out texts."
+        what = f"columns what was predicted, in {errors['items']:,} held-out texts"
+        text = f"Rows are the correct labels, {what}."
         matrix = _matrix if has_numbers else partial(picture, draw_confusion)
         parts += ["<h2>Confusion matrix</h2>", f'<p class="faint">{text}</p>']
         parts.append(f"<div>{matrix(labels, errors['counts'])}</div>")
