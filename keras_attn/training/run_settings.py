@@ -310,8 +310,10 @@ def _checked_layer(layer: Mapping[str, Any]) -> dict[str, Any]:
     """One layer of settings, complete and with known sections."""
     sections = _checked_sections(_with_new_names(completed(layer)))
     training = sections.get("training", {})
+    # An end that is set takes the place of the recipe's; epochs that are set end with a validation.
+    if training.get("epochs") is not None:
+        training = {"validate_every": 0} | dict(training)
     if any(training.get(name) is not None for name in ("epochs", "steps")):
-        # An end that is set takes the place of the recipe's.
         sections["training"] = {"epochs": None, "steps": None, "min_steps": 0} | dict(training)
     return sections
 

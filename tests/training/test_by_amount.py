@@ -76,6 +76,19 @@ def test_an_end_that_is_set_counts_alone():
         assert follow_amount(settings, WORDS, ["a"])[0].training.min_steps == least
 
 
+def test_epochs_that_are_set_end_with_a_validation():
+    rule = {"rows < 10": {"training": {"validate_every": 50}}}
+    cases = (
+        ({}, 50),
+        ({"steps": 9}, 50),
+        ({"epochs": 9}, 0),
+        ({"epochs": 9, "validate_every": 3}, 3),
+    )
+    for layer, every in cases:
+        settings = RunSettings.resolve(BASE, {"by_amount": rule}, {"training": layer})
+        assert follow_amount(settings, WORDS, ["a"])[0].training.validate_every == every
+
+
 def test_a_finished_run_has_no_rules(tmp_path):
     settings, _ = follow_amount(RunSettings.resolve(BASE, {"by_amount": RULES}), WORDS, ["a"] * 99)
     settings.write(tmp_path / "run.yaml")
