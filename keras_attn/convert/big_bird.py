@@ -6,7 +6,12 @@ from typing import Any
 
 import keras
 
-from keras_attn.convert.encoder_family import EncoderFamily, head_sizes, map_heads
+from keras_attn.convert.encoder_family import (
+    OF_QUESTIONS,
+    EncoderFamily,
+    head_sizes,
+    map_heads,
+)
 from keras_attn.layers import BigBirdAttention, MultiHeadAttention
 from keras_attn.models import Bert
 from keras_attn.validation import require_one_of
@@ -61,6 +66,7 @@ BIG_BIRD = EncoderFamily(
     others=("attention_type", "block_size", "num_random_blocks", "rescale_embeddings", "use_bias"),
     further=_further,
     pooler="pooler",
+    other_heads=(OF_QUESTIONS,),  # with a feed-forward network of its own
     written=_written,
 )
 """BERT whose blocks of positions attend to their neighbors and to both ends."""

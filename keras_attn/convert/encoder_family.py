@@ -123,6 +123,7 @@ class EncoderFamily:
             default.
         head_transform: From the configuration to arguments of a `HeadTransform` in classifiers and
             the pooling of texts, in place of `text_transform`; `None` for none.
+        other_heads: Kinds of heads that compute something else there, and are not used.
         classifier_dropout: Keys of the dropout before the output of a classifier, the first of them
             that there is; `hidden_dropout_prob` otherwise.
         notes: From the file and the configuration to notes for the user.
@@ -153,6 +154,7 @@ class EncoderFamily:
     text_output: str = "classifier.out_proj"
     text_activation: str | None = None
     head_transform: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+    other_heads: Sequence[str] = ()
     classifier_dropout: Sequence[str] = ("classifier_dropout",)
     notes: Callable[[Path, Mapping[str, Any]], tuple[str, ...]] = lambda path, config: ()
     options: Sequence[str] = ()
@@ -174,7 +176,7 @@ class EncoderFamily:
         """The kind of the head, or `None` where it is none of those that are supported."""
         names = config.get("architectures") or ()
         kinds = [_KINDS.get(str(name).removeprefix(self.name)) for name in names]
-        return next((kind for kind in kinds if kind), None)
+        return next((kind for kind in kinds if kind and kind not in self.other_heads), None)
 
     def known_name(self, name: str) -> str:
         """The name of a tensor without the prefix, and as newer checkpoints have it."""

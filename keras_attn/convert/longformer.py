@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from keras_attn.convert.bert import ROBERTA
-from keras_attn.convert.encoder_family import head_sizes, map_heads
+from keras_attn.convert.encoder_family import OF_QUESTIONS, head_sizes, map_heads
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.layers import LocalAttention, LongformerAttention
 from keras_attn.validation import is_integer, require
@@ -62,6 +62,7 @@ LONGFORMER = dataclasses.replace(
     defaults={"pad_token_id": 1},
     others=("attention_window",),
     options=("global_length",),
+    other_heads=(OF_QUESTIONS,),  # whose questions are global positions
     written=lambda encoder, model: {
         "attention_window": [
             2 * (getattr(block.attention, "sliding_window", 1) - 1) for block in encoder.blocks

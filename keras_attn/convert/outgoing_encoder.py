@@ -11,6 +11,7 @@ from keras_attn.convert.bert_heads import written_activation_of_scores
 from keras_attn.convert.configuration import CONFIG
 from keras_attn.convert.encoder_family import (
     MASKED,
+    OF_QUESTIONS,
     OF_TEXTS,
     OF_TOKENS,
     EncoderFamily,
@@ -42,6 +43,7 @@ from keras_attn.tasks import (
     ClassificationTask,
     EmbeddingTask,
     MultiLabelClassificationTask,
+    QuestionAnsweringTask,
     RankTask,
     RegressionTask,
     Task,
@@ -76,8 +78,9 @@ def outgoing_encoder(task: Task) -> Outgoing:
     """
     found: Any = task
     model, tokenizer = found.backbone, found.tokenizers["text"]
-    family, files = _family_of(model, tokenizer, found.max_length)
-    architecture = _architecture(family, model)
+    kind = OF_QUESTIONS if isinstance(task, QuestionAnsweringTask) else _HEADS.get(type(model))
+    family, files = _family_of(model, kind, tokenizer, found.max_length)
+    architecture = _architecture(family, kind)
     padding_id = family.defaults["pad_token_id"]
     if isinstance(tokenizer, PipelineTokenizer):
         padding_id = tokenizer.padding_id
@@ -89,9 +92,10 @@ def outgoing_encoder(task: Task) -> Outgoing:
         more = {"bos_token_id": start, "eos_token_id": end, "sep_token_id": end}
     changes: dict[str, Callable] = {}
     notes: tuple[str, ...] = ()
-    if isinstance(model, SequenceClassifier):
+    if kind in (OF_TEXTS, OF_QUESTIONS):
         _require_as_transformers(found, family, architecture)
-        more |= _of_texts(found)
+        if kind == OF_TEXTS:
+            more |= _of_texts(found)
         if isinstance(task, RegressionTask):
             changes = _scaled(family, task)
         if found.pairs and not found.segments:  # all is the first segment then
@@ -104,7 +108,7 @@ def outgoing_encoder(task: Task) -> Outgoing:
         files |= written_modules(task, architecture)
         if model.pooler is None and family.pooler is not None:
             notes = (f"{architecture} of transformers draws a pooler at random: there is none.",)
-    outgoing = outgoing_model(model, padding_id, family, more)
+    outgoing = outgoing_model(model, padding_id, family, more, kind)
     return Outgoing(
         model=outgoing.model,
         weights=outgoing.weights,
@@ -120,6 +124,7 @@ def outgoing_model(
     padding_id: int | None = None,
     family: EncoderFamily | None = None,
     more: Mapping[str, Any] | None = None,
+    kind: str | None = None,
 ) -> Outgoing:
     """Describes the folder of a model without its tokenizer.
 
@@ -129,21 +134,22 @@ def outgoing_model(
             one less there, the others the same.
         family: The family; by default the first one that the model belongs to.
         more: Further keys of the configuration.
+        kind: Kind of the head, by default that of the model's class.
 
     Raises:
         UserError: The model has something without a counterpart.
     """
-    family = family or _family_of(model)[0]
+    kind = kind or _HEADS.get(type(model))
+    family = family or _family_of(model, kind)[0]
     encoder = getattr(model, "encoder", model)
-    kind = _HEADS.get(type(model))
-    architecture = _architecture(family, model)
+    architecture = _architecture(family, kind)
     size = encoder.embedding.vocabulary_size
     if padding_id is None:
         padding_id = min(family.defaults["pad_token_id"], size - 1)
     config = _config(family, model, padding_id) | {"architectures": [architecture]}
-    config |= _of_classifier(family, model)
+    config |= _of_classifier(family, model, kind)
     config |= more or {}
-    _check(family, model, config, architecture)
+    _check(family, model, config, kind)
     rows = [padding_id, *(row for row in range(size) if row != padding_id)]
     weights = model_weights(family, config, model, kind, rows)
     heads = _prefixes_of_head(family, config, kind)
@@ -154,9 +160,9 @@ def outgoing_model(
     return Outgoing(model=model, weights=weights, rename=rename, files={CONFIG: config})
 
 
-def _of_classifier(family: EncoderFamily, model: keras.Model) -> dict[str, Any]:
+def _of_classifier(family: EncoderFamily, model: keras.Model, kind: str | None) -> dict[str, Any]:
     """The dropout of a classifier, and its labels by their numbers."""
-    if _HEADS.get(type(model)) not in (OF_TEXTS, OF_TOKENS):
+    if kind is None or kind == MASKED:
         return {}
     sizes = model.get_config()
     labels = labels_of([f"LABEL_{number}" for number in range(sizes["num_classes"])])
@@ -164,7 +170,7 @@ def _of_classifier(family: EncoderFamily, model: keras.Model) -> dict[str, Any]:
 
 
 def _family_of(
-    model: keras.Model, tokenizer: Tokenizer | None = None, max_length: int = 0
+    model: keras.Model, kind: str | None, tokenizer: Tokenizer | None = None, max_length: int = 0
 ) -> tuple[EncoderFamily, dict[str, Any]]:
     """The first family that a model and its tokenizer, if given, belong to, with its files."""
     encoder = getattr(model, "encoder", model)
@@ -175,8 +181,8 @@ def _family_of(
     )
     written_activation(encoder.get_config()["activation"])
     same, reasons = [], []
-    for family in _ORDER:
-        reason = _difference(family, model)
+    for family in (one for one in _ORDER if kind not in one.other_heads):
+        reason = _difference(family, model, kind)
         reasons.append(reason)
         if reason is None:
             same.append(family)
@@ -196,19 +202,20 @@ def _family_of(
     for family in same:
         try:
             return family, written_tokenizer(
-                family, tokenizer, max_length, _architecture(family, model)
+                family, tokenizer, max_length, _architecture(family, kind)
             )
         except UserError as error:
             refused.append(error)
     raise refused[0]
 
 
-def _difference(family: EncoderFamily, model: keras.Model) -> UserError | type | None:
+def _difference(
+    family: EncoderFamily, model: keras.Model, kind: str | None
+) -> UserError | type | None:
     """What a model has and a family has not: an argument, or the class of its attention."""
     encoder = getattr(model, "encoder", model)
-    architecture = _architecture(family, model)
     try:
-        config = _config(family, model, 0) | _of_classifier(family, model)
+        config = _config(family, model, 0) | _of_classifier(family, model, kind)
         arguments = arguments_of(family, Path(CONFIG), config)
         expected = _attention_of(family, config, arguments)
     except (UserError, AttributeError, TypeError):  # of attention that has other arguments
@@ -219,9 +226,9 @@ def _difference(family: EncoderFamily, model: keras.Model) -> UserError | type |
         wanted = computing_config(layer)
         for name, value in computing_config(block.attention).items():
             if value != wanted.get(name):
-                return without_counterpart(architecture, **{name: value})
+                return without_counterpart(_architecture(family, kind), **{name: value})
     try:
-        _check(family, model, config, architecture)
+        _check(family, model, config, kind)
     except UserError as error:
         return error
     return None
@@ -273,10 +280,11 @@ def _config(family: EncoderFamily, model: keras.Model, padding_id: int) -> dict[
 
 
 def _check(
-    family: EncoderFamily, model: keras.Model, config: dict[str, Any], architecture: str
+    family: EncoderFamily, model: keras.Model, config: dict[str, Any], kind: str | None
 ) -> None:
     """Raises unless the configuration is read as the model's arguments."""
-    encoder, path, kind = getattr(model, "encoder", model), Path(CONFIG), _HEADS.get(type(model))
+    encoder, path = getattr(model, "encoder", model), Path(CONFIG)
+    architecture = _architecture(family, kind)
     arguments = arguments_of(family, path, config)
     require_counterparts(encoder, _of_encoder(encoder, arguments), architecture)
     if config.get("type_vocab_size") == 0 and family.used["type_vocab_size"][1]:
@@ -299,7 +307,7 @@ def _prefixes_of_head(
 ) -> tuple[str, ...]:
     if kind == MASKED:
         return tuple(family.masked_head(config).prefixes)
-    modules = ["classifier", "head"]
+    modules = ["classifier", "head", "qa_outputs"]
     if kind == OF_TEXTS and family.text_transform != family.pooler:
         modules.append(family.text_transform)
     return tuple(f"{module.partition('.')[0]}." for module in modules)
@@ -307,7 +315,7 @@ def _prefixes_of_head(
 
 def _require_as_transformers(task: Any, family: EncoderFamily, architecture: str) -> None:
     """Raises unless texts and pairs of them are read as the class reads them."""
-    if not isinstance(task, (*_PROBLEMS, RankTask)):
+    if not isinstance(task, (*_PROBLEMS, RankTask, QuestionAnsweringTask)):
         raise without_counterpart(architecture, task=task.kind)
     if not task.with_start:
         raise without_counterpart(architecture, with_start=task.with_start)
@@ -323,8 +331,7 @@ def _of_texts(task: Any) -> dict[str, Any]:
     return labels_of(names) | {"problem_type": _PROBLEMS[type(task)]}
 
 
-def _architecture(family: EncoderFamily, model: keras.Model) -> str:
-    kind = _HEADS.get(type(model))
+def _architecture(family: EncoderFamily, kind: str | None) -> str:
     return f"{family.name}Model" if kind is None else f"{family.name}For{kind}"
 
 

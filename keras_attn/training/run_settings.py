@@ -58,8 +58,8 @@ class DataSettings:
         test: Files of the same form, measured at the end; an empty list to measure nothing, though
             the data set has a test part of its own.
         hold_out: Number of sources held out for validation where `valid` is `None`; by default
-            one in twenty, at most 2,000. Of series the last steps of each, and as many before the
-            test; by default a tenth, and at least the horizon.
+            one in twenty, at most 2,000, but of few one in five up to 50. Of series the last steps
+            of each, and as many before the test; by default a tenth, and at least the horizon.
         stratify: Whether each label is as frequent in the texts that are held out as in the rest.
         decode_limit: Most validation sources that are decoded at each validation, where a task
             generates; all if `None`. The choice between the best and the averaged weights, at the

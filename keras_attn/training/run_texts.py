@@ -195,4 +195,5 @@ def _count_to_hold_out(data: DataSettings, there: int, what: str, name: str) -> 
         f"{name} has too few {what} to hold out some for validation: name a set with `--valid`.",
         found=there,
     )
-    return data.hold_out or min(2000, max(1, there // 20))
+    # Of few a larger part: one or two would choose by chance.
+    return data.hold_out or min(2000, max(1, there // 20, min(50, there // 5)))

@@ -133,3 +133,17 @@ MISTAKES = {
 }
 
 test_mistakes_take_one_line = mistakes(MISTAKES)
+
+
+def test_questions_that_are_global_are_not_read_as_others(tmp_path):
+    """transformers makes every token of the question a global position."""
+    folder = copy_of(CHECKPOINT, tmp_path / "checkpoint")
+    config(architectures=["LongformerForQuestionAnswering"])(folder)
+    head = {
+        "qa_outputs.weight": np.ones((2, 12), "float32"),
+        "qa_outputs.bias": np.ones(2, "float32"),
+    }
+    tensors(lambda found: found | head)(folder)
+    found = convert_huggingface(folder)
+    assert type(found.task) is EmbeddingTask
+    assert [note for note in found.notes if "the head of question answering" in note]

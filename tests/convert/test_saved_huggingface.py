@@ -49,7 +49,8 @@ pytestmark = pytest.mark.tensorflow
 
 TASKS = (
     *("bert", "bert_of_texts", "bert_of_tokens", "bert_reranker", "masked_bert", "longformer"),
-    *("longformer_classifier", "gpt2", "t5", "t5_v1_1", "marian", "marian_separate"),
+    *("bert_of_questions", "longformer_classifier", "gpt2", "t5", "t5_v1_1", "marian"),
+    "marian_separate",
 )
 # One is read with an option, and one is written with the names of the older version.
 OTHERS = {"longformer_local", "deberta_v3_masked"}
@@ -387,10 +388,6 @@ REFUSED = {
     "T5's mechanism": (
         lambda: t5_of(encoder_attention=LinearAttention(2, 4)),
         "counterpart of encoder_attention='LinearAttention'",
-    ),
-    "questions": (
-        lambda: from_huggingface(GOLDEN / "bert_of_questions"),
-        "A task of kind 'question_answering' is not written for transformers",
     ),
     "another model": (other_encoder, "supported are Bert, GPT2.*model=TransformerEncoder"),
 }

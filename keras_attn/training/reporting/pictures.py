@@ -36,6 +36,7 @@ _PANELS = (
 )
 _LOSS = ("loss", {"loss": "training", "val_loss": "validation"})  # of tasks without the first
 _LONGEST_LABEL = 18  # characters
+_LETTERS_A_LINE = 84  # under a picture as wide as a page
 
 
 def save_picture(draw: Callable[..., Any], *data: Any, file: Any, kind: str) -> None:
@@ -116,7 +117,8 @@ def draw_forecasts(forecasts: Sequence[Mapping[str, Any]]) -> Any:
             band = quantiles[:, low], quantiles[:, high]
             axes.fill_between(ahead, *band, alpha=0.16, color=_RIGHT, lw=0, label=label)
         axes.plot(ahead, quantiles[:, levels.index(0.5)], color=_RIGHT, label="median")
-        ticks = np.unique(np.linspace(0, len(one["times"]) - 1, 7).astype(int))
+        count = min(7, max(2, _LETTERS_A_LINE // (max(map(len, one["times"])) + 3)))
+        ticks = np.unique(np.linspace(0, len(one["times"]) - 1, count).astype(int))
         axes.set_xticks(ticks, [one["times"][tick] for tick in ticks])
         title = " ".join(filter(None, (one["series"], target["name"])))
         axes.set_title(title, loc="left", fontsize=10, parse_math=False)
