@@ -20,7 +20,7 @@ from keras_attn.documents import parse_json, read_yaml
 from keras_attn.files import write_text
 from keras_attn.processes import python_command, python_environment
 from keras_attn.recipes import merged
-from keras_attn.validation import UserError, require, require_one_of, require_positive
+from keras_attn.validation import require, require_one_of, require_positive
 
 _CELL_FILE = "arena.json"
 
@@ -205,8 +205,8 @@ def _require_known(
     from keras_attn.data.reading.content import is_remote
     from keras_attn.data.reading.paths import expanded
     from keras_attn.layers.attention.registry import ATTENTION
+    from keras_attn.training.named_sets import SETS_OF_TEXTS, named_set
     from keras_attn.training.run_settings import DataSettings
-    from keras_attn.training.run_texts import SETS_OF_PAIRS, TAGGED_SETS, named_set
 
     for mechanism in mechanisms:
         require_one_of("mechanism", mechanism, ATTENTION)
@@ -236,13 +236,9 @@ def _require_known(
         if not one.of_files:
             name = task if ":" in task else one.settings["data"]["train"][0]
             # One text of each part, for mistakes that a generator finds when it begins.
-            sizes = f"{',' if ':' in name else ':'}train=1,validation=1,test=1"
-            made = DataSettings([name + sizes])
-            try:
-                with contextlib.redirect_stdout(None):
-                    named_set({**SETS_OF_PAIRS, **TAGGED_SETS}, made.train)(made)
-            except UserError as error:
-                raise UserError(str(error).replace(sizes, "")) from error
+            sizes = dict.fromkeys(("train", "validation", "test"), 1)
+            with contextlib.redirect_stdout(None):
+                named_set(SETS_OF_TEXTS, [name], sizes)(DataSettings([name]))
     for path in expanded([path for paths in files.values() for path in paths]):
         require(is_remote(path) or Path(path).is_file(), f"{path}: no such file.")
 

@@ -10,6 +10,7 @@ examples:
   keras-attn data reviews.csv --preset encoder_tiny --columns text=review label=stars
   keras-attn data train.jsonl --valid valid.jsonl --test test.jsonl --task classification
   keras-attn data train.de train.en --task seq2seq --json data.json
+  keras-attn data recall:pairs=4,length=64
 """
 
 import argparse
@@ -46,9 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Reads, counts and prints."""
     with quiet_start():
-        from keras_attn.data.overview import overview
-        from keras_attn.data.reading.rows import Form
         from keras_attn.models import get_preset
+        from keras_attn.training.named_sets import SETS_OF_TEXTS, named_set
         from keras_attn.training.run_settings import kind_of_task
 
     task = options.task
@@ -59,14 +59,11 @@ def run(options: argparse.Namespace) -> None:
     if task == "forecast":
         _show_series(options)
         return
-    separator, task_run = options.label_separator, _task_run(options, task)
-    how: tuple = ()
-    if task_run is not None:
-        roles = task_run.parts_in(options.columns)
-        how = (roles, task_run.optional_columns, task_run.mistake)
-    form = Form(options.columns, options.encoding, separator=separator)
-    given = {"train": options.data, "valid": options.valid, "test": options.test}
-    parts = {name: overview(paths, form, *how) for name, paths in given.items() if paths}
+    generated = named_set(SETS_OF_TEXTS, options.data)
+    if generated:
+        task = task or SETS_OF_TEXTS[options.data[0].partition(":")[0]].task
+    task_run = _task_run(options, task)
+    parts = _parts(options, task_run, generated)
     found: dict[str, Any] = {"parts": {name: part.summary() for name, part in parts.items()}}
     for name, part in parts.items():
         for note in part.reading.notes:
@@ -82,13 +79,34 @@ def run(options: argparse.Namespace) -> None:
             f"{count:,} of {len(parts[second].rows):,} rows of {second} have a {column} of {first}."
         )
     if task_run is not None and task_run.has_labels:
-        found["unknown"] = _compare_labels(parts)
+        if "tags" not in task_run.columns:
+            found["unknown"] = _compare_labels(parts)
         _doubt(task_run.columns, found["parts"]["train"])
     if options.preset or options.init:
         found["run"] = _run(options, task)
         _print_run(found["run"], options.preset or options.init)
     if options.json:
         write_text(options.json, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+
+
+def _parts(options: argparse.Namespace, task_run: Any, generated: Any) -> dict[str, Any]:
+    """What each part of the data holds."""
+    from keras_attn.data.overview import overview, overview_of_pairs
+    from keras_attn.data.reading.rows import Form
+    from keras_attn.training.run_settings import DataSettings
+
+    given = {"train": options.data, "valid": options.valid, "test": options.test}
+    how: tuple = ()
+    if task_run is not None:
+        roles = task_run.parts_in(options.columns)
+        how = (roles, task_run.optional_columns, task_run.mistake)
+    parts = {}
+    if generated:
+        del given["train"]
+        pairs = generated(DataSettings(options.data))
+        parts = {name: overview_of_pairs(part, roles[:2]) for name, part in pairs.items()}
+    form = Form(options.columns, options.encoding, separator=options.label_separator)
+    return parts | {name: overview(paths, form, *how) for name, paths in given.items() if paths}
 
 
 def _task_run(options: argparse.Namespace, task: str | None) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_attn.data.files import aligned_rows, are_aligned, joined_names
+from keras_attn.data.files import Pairs, aligned_rows, are_aligned, joined_names
 from keras_attn.data.images import mistake_of_image
 from keras_attn.data.labelled_images import files_in_folders, table_in
 from keras_attn.data.reading.columns import (
@@ -181,6 +181,19 @@ def overview(
         return _all_columns(files, reading)
     found = Overview(reading, [Column(name) for name in parts])
     for row in reading.good(rows):
+        found.add(row)
+    return found
+
+
+def overview_of_pairs(pairs: Pairs, names: Sequence[str]) -> Overview:
+    """Counts what pairs hold that are read or generated already.
+
+    Args:
+        pairs: The pairs.
+        names: Names of the source and of the target.
+    """
+    found = Overview(Reading(pairs.name, Form()), [Column(name) for name in names])
+    for row in zip(pairs.sources, pairs.targets, strict=True):
         found.add(row)
     return found
 

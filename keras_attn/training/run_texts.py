@@ -1,24 +1,13 @@
 """The texts of a run, which `--data`, `--valid` and `--test` name."""
 
 import dataclasses
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from keras_attn.data import (
-    Pairs,
-    hold_out,
-    load_cmudict,
-    load_duplication,
-    load_induction,
-    load_listops,
-    load_pathfinder,
-    load_recall,
-    load_selective_copying,
-)
+from keras_attn.data import Pairs, hold_out
 from keras_attn.data.files import joined_names
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Reading
@@ -26,76 +15,6 @@ from keras_attn.data.reading.tables import LinesTable
 from keras_attn.data.split import count_different, taken
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.validation import require
-
-CMUDICT = "cmudict"
-LISTOPS = "listops"
-
-
-@dataclasses.dataclass(frozen=True)
-class NamedSet:
-    """Data that are named instead of read from files.
-
-    Attributes:
-        load: Returns the parts; its arguments can be set behind the name.
-        settings: Arguments that settings `data` of the same name give.
-    """
-
-    load: Callable[..., Mapping[str, Pairs]]
-    settings: tuple[str, ...] = ()
-
-
-DataSets = Mapping[str, NamedSet]
-
-SETS_OF_PAIRS: DataSets = {
-    CMUDICT: NamedSet(load_cmudict, ("stress",)),
-    LISTOPS: NamedSet(load_listops),
-    "pathfinder": NamedSet(load_pathfinder),
-}
-TAGGED_SETS: DataSets = {
-    "recall": NamedSet(load_recall),
-    "induction": NamedSet(load_induction),
-    "selective_copying": NamedSet(load_selective_copying),
-    "duplication": NamedSet(load_duplication),
-}
-
-
-def named_set(
-    sets: DataSets, paths: Sequence[str]
-) -> Callable[[DataSettings], Mapping[str, Pairs]] | None:
-    """Finds data by their name.
-
-    Args:
-        sets: What there is, by name.
-        paths: The name alone, or `NAME:ARGUMENT=VALUE,…` with whole numbers.
-
-    Returns:
-        Function that returns the parts; `None` where the paths are others.
-
-    Raises:
-        UserError: There is no such argument, or the value is not a whole number.
-    """
-    name, has_arguments, given = paths[0].partition(":") if len(paths) == 1 else ("", "", "")
-    if name not in sets:
-        return None
-    found, values = sets[name], {}
-    known = [one for one in inspect.signature(found.load).parameters if one not in found.settings]
-    for part in given.split(",") if has_arguments else ():
-        argument, _, value = part.partition("=")
-        require(
-            argument in known and value.isascii() and value.isdigit(),
-            f"--data {name} takes whole numbers such as {name}:{(known or ['nothing'])[0]}=100. "
-            f"Arguments: {', '.join(known) or 'none'}.",
-            data=paths[0],
-        )
-        values[argument] = int(value)
-
-    def load(data: DataSettings) -> Mapping[str, Pairs]:
-        if "seed" in known:
-            print(f"Generating {paths[0]} …", flush=True)
-        return found.load(**{one: getattr(data, one) for one in found.settings}, **values)
-
-    return load
-
 
 Texts = TypeVar("Texts", "Lines", Pairs)
 

@@ -60,6 +60,14 @@ def test_as_a_preset_reads_it(keras_attn, reviews, tmp_path):
     assert "2 of 2 rows of test have a text of train." in output
 
 
+def test_generated_data(keras_attn):
+    sizes = "length=16,pairs=2,train=9,validation=3,test=2"
+    output = keras_attn.output("data", f"recall:{sizes}")
+    assert "train: recall/train\n  9 rows\n  text: 9 different" in output
+    assert "0 of 2 rows of test have a text of train." in output
+    assert "lacks" not in output  # tags are no labels of texts
+
+
 TAGGING = ["--task", "token_classification"]
 LABELS = ["--task", "classification"]
 

@@ -366,6 +366,11 @@ def test_notes_say_what_was_chosen(tmp_path):
         path.write_text(f"{first}\n{sounds}")
         found = read_pairs(path)
         assert (len(found), bool(found.notes)) == (count, count == 30), first
+    for first, count in (("Deutsch\tEnglish", 20), ("Hallo\tHello", 21)):
+        path.write_text(
+            f"{first}\n" + "".join(f"Hallo, {n} Katzen\tHello {n}\n" for n in range(20))
+        )
+        assert len(read_pairs(path)) == count, first
     path.write_text("Anzeige\tMiete\n" + "".join(f"Nr {n}\t1.{n},50\n" for n in range(100, 130)))
     roles = ("text", "number")
     found = read_pairs(path, roles=roles)
@@ -405,6 +410,7 @@ LABELS = [(f"text {number}", "pos" if number % 2 else "neg") for number in range
         (("text 10", "pos"), False),
         (("text 10", "1"), False),
         (("a text of its own", "rare"), False),
+        (("Excellent", "pos"), False),  # whose label recurs
     ],
 )
 def test_a_first_line_that_may_hold_names_is_noted(tmp_path, first, is_noted):

@@ -3,9 +3,9 @@
 import pytest
 
 from keras_attn.data import Pairs
+from keras_attn.training.named_sets import SETS_OF_PAIRS, TAGGED_SETS, NamedSet, named_set
 from keras_attn.training.run_settings import DataSettings
-from keras_attn.training.run_texts import SETS_OF_PAIRS, NamedSet, named_set
-from tests.refusals import refused
+from tests.refusals import refused, refused_in_one_line
 
 pytestmark = pytest.mark.tensorflow
 
@@ -29,7 +29,15 @@ def test_arguments_behind_the_name():
 
 
 def test_other_paths_are_files():
-    for paths in (["letters.tsv"], ["letters", "letters"], ["C:/letters"], []):
+    for paths in (
+        ["letters.tsv"],
+        ["other"],
+        ["o" * 300],
+        ["C:/letters"],
+        ["recall.tsv"],
+        ["a\0b:"],
+        [],
+    ):
         assert named_set(SETS, paths) is None
 
 
@@ -39,6 +47,47 @@ def test_other_paths_are_files():
 def test_mistakes(name):
     message = "--data letters takes whole numbers such as letters:count=100. Arguments: count.*"
     refused(message + f"Received: data='{name}'", loaded, name)
+
+
+def test_arguments_that_are_replaced():
+    assert (
+        len(named_set(SETS, ["letters:count=5"], {"count": 2})(DataSettings(["letters"]))["train"])
+        == 2
+    )
+
+
+OTHERS = {
+    "twice": (SETS, ["letters:count=2,count=3"], "count is set twice"),
+    "too large": (SETS, ["letters:count=99999999999"], "count must be at most 10,000,000"),
+    "another task's": (
+        SETS_OF_PAIRS,
+        ["recall:train=10"],
+        "is data for --task token_classification",
+    ),
+    "of no such task": ({}, ["listops"], "is data for --task classification"),
+    "beside others": (SETS, ["letters", "letters:count=2"], "data by itself"),
+    "misspelled": (TAGGED_SETS, ["recal:pairs=2"], "Did you mean 'recall'"),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_names_that_are_meant_otherwise(case):
+    sets, paths, message = OTHERS[case]
+    refused_in_one_line(message, named_set, sets, paths)
+
+
+def test_a_file_may_have_any_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recall").write_text("a\tb\n")
+    assert named_set(SETS_OF_PAIRS, ["recall"]) is None
+
+
+def test_what_does_not_fit_is_one_line():
+    def load_much(count: int = 1):
+        raise MemoryError
+
+    load = named_set({"much": NamedSet(load_much)}, ["much"])
+    refused_in_one_line("much does not fit into the memory", load, DataSettings(["much"]))
 
 
 def test_names_without_arguments():

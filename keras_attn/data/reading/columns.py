@@ -229,35 +229,45 @@ def has_header(table: Table) -> bool:
 def looks_like_names(table: Table) -> bool:
     """Whether the first row seems to hold names of columns: few words each, and no numbers.
 
-    It does if one of its cells is alone in a column whose other values all recur: such a column
-    holds labels, and the first cell is none. Or if all other values of a column are numbers. Or if
-    a cell is a single word that does not occur below it, where nearly all cells are several words
-    that recur, such as phonemes. Or if all its cells are single words and nearly all other cells
-    are several.
+    No cell of it recurs in its column. And one is alone in a column whose other values all recur:
+    such a column holds labels, and the first cell is none. Or all other values of a column are
+    numbers. Or a cell is a word that does not occur below it, where nearly all cells are several
+    words that recur, such as phonemes. Or so are all its cells, whether words recur or not.
     """
     rows = table.sample(_LOOKED_AT)
     if len(rows) < _ENOUGH or any(len(row) != len(rows[0]) for row in rows):
         return False
     if any(number_in(cell)[1] is None or len(cell.split()) > _MOST_WORDS for cell in rows[0]):
         return False
-    for first, *others in zip(*rows, strict=True):
-        counts = Counter(others)
-        if first not in counts and min(counts.values()) > 1:
+    columns = list(zip(*rows, strict=True))
+    if any(first in others for first, *others in columns):
+        return False
+    for first, *others in columns:
+        numbers = all(number_in(table.plain_number(cell))[1] is None for cell in others)
+        if numbers or _are_labels(others) or _is_no_row_of_symbols(first, others):
             return True
-        if all(number_in(table.plain_number(cell))[1] is None for cell in others):
-            return True
-        words = Counter(word for cell in others for word in cell.split())
-        recurring = sum(count for count in words.values() if count > 1)
-        if (
-            len(first.split()) == 1
-            and first.strip() not in words
-            and sum(len(cell.split()) > 1 for cell in others) > _NEARLY_ALL * len(others)
-            and recurring > _NEARLY_ALL * words.total()
-        ):
-            return True
-    texts = [cell for row in rows[1:] for cell in row]
-    longer = sum(len(cell.split()) > 1 for cell in texts)
-    return longer > _NEARLY_ALL * len(texts) and all(len(cell.split()) == 1 for cell in rows[0])
+    return all(map(_is_alone_before_longer, rows[0], zip(*rows[1:], strict=True)))
+
+
+def _are_labels(others: Sequence[str]) -> bool:
+    return min(Counter(others).values()) > 1
+
+
+def _is_no_row_of_symbols(first: str, others: Sequence[str]) -> bool:
+    words = Counter(word for cell in others for word in cell.split())
+    recurring = sum(count for count in words.values() if count > 1)
+    return _is_alone_before_longer(first, others) and recurring > _NEARLY_ALL * words.total()
+
+
+def _is_alone_before_longer(first: str, others: Sequence[str]) -> bool:
+    """Whether a cell is a word that no other has, where nearly all others are several words."""
+    longer = sum(len(cell.split()) > 1 for cell in others)
+    words = {word.casefold() for cell in others for word in cell.split()}
+    return (
+        len(first.split()) == 1
+        and first.strip().casefold() not in words
+        and longer > _NEARLY_ALL * len(others)
+    )
 
 
 def columns_by_names(

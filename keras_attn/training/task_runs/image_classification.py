@@ -7,8 +7,9 @@ from keras_attn.data import ImageExamples, load_digits, load_pathfinder_images, 
 from keras_attn.layers.embedding.patch import both_sides, checked_size, number_of_patches
 from keras_attn.models import get_preset
 from keras_attn.tasks import ImageClassificationTask
+from keras_attn.training.named_sets import NamedSet
 from keras_attn.training.run_settings import RunSettings
-from keras_attn.training.run_texts import NamedSet, reported
+from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.validation import require
 

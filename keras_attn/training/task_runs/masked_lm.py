@@ -10,7 +10,8 @@ from keras_attn.tasks import MaskedLMTask
 from keras_attn.tasks.measuring.token_losses import token_losses
 from keras_attn.tokenizers import Tokenizer, WordPieceTokenizer
 from keras_attn.tokenizers.base import MASK
-from keras_attn.training.run_texts import CMUDICT, SETS_OF_PAIRS, Lines, named_set
+from keras_attn.training.named_sets import CMUDICT, SETS_OF_PAIRS, named_set
+from keras_attn.training.run_texts import Lines
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.lines import LinesRun
 from keras_attn.training.task_runs.soft_targets import CLASSES

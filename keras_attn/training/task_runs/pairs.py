@@ -13,15 +13,10 @@ from keras_attn.tasks import Hypothesis
 from keras_attn.tasks.measuring.answers import best_answers
 from keras_attn.tasks.measuring.generated import text_scores
 from keras_attn.training.loop.validation_set import ValidationSet
+from keras_attn.training.named_sets import SETS_OF_PAIRS, DataSets, named_set
 from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.run_settings import DataSettings
-from keras_attn.training.run_texts import (
-    SETS_OF_PAIRS,
-    DataSets,
-    hold_out_pairs,
-    named_set,
-    reported,
-)
+from keras_attn.training.run_texts import hold_out_pairs, reported
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require
 

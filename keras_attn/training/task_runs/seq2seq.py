@@ -5,7 +5,7 @@ from typing import ClassVar
 from keras_attn.data import PairExamples
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
 from keras_attn.tokenizers import SymbolTokenizer
-from keras_attn.training.run_texts import CMUDICT
+from keras_attn.training.named_sets import CMUDICT
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.training.task_runs.pairs import PairsRun
 from keras_attn.training.task_runs.soft_targets import TOKENS

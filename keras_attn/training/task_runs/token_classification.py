@@ -13,8 +13,9 @@ from keras_attn.tasks import TokenClassificationTask
 from keras_attn.tasks.measuring.labels import judged_tags, tag_scores
 from keras_attn.tasks.token_classification import UNTAGGED
 from keras_attn.tokenizers import split_words
+from keras_attn.training.named_sets import TAGGED_SETS
 from keras_attn.training.reporting.errors import Baseline, Judged, confusion
-from keras_attn.training.run_texts import TAGGED_SETS, hold_out_pairs
+from keras_attn.training.run_texts import hold_out_pairs
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS
 
