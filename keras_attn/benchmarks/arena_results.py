@@ -1,5 +1,6 @@
 """The table and the picture of an arena's figures."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,7 +98,8 @@ def draw_arena(figures: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis, (title, draw, arguments) in zip(axes, panels, strict=False):
         draw(axis, title, measured, looks, *arguments)
-        axis.set(title=title, ylabel="% right")
+        axis.set_title("\n".join(textwrap.wrap(title, _TITLE)), fontsize="medium")
+        axis.set(ylabel="% right")
         axis.grid(alpha=0.3)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
@@ -110,6 +112,7 @@ def draw_arena(figures: Sequence[Mapping[str, Any]], path: Path) -> None:
         figure.savefig(temporary, format="png", dpi=110)
 
 
+_TITLE = 36  # characters of a line
 _GUESS = {"color": "gray", "linewidth": 1, "linestyle": (0, (1, 1))}
 _COSTS = (("seconds", "seconds of training"), ("memory_mb", "memory, MB"))
 

@@ -62,7 +62,7 @@ def load_listops(
     require_positive(min_length=min_length, max_length=max_length, **sizes)
     require(
         4 <= min_length <= max_length - 8,  # "[MAX 1 2 ]" has four tokens
-        "`min_length` must be at least 4, and `max_length` at least 8 more.",
+        "`min_length` must be at least 4, and `max_length` at least `min_length` + 8.",
         min_length=min_length,
         max_length=max_length,
     )

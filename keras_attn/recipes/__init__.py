@@ -82,6 +82,8 @@ def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]
         below = result.get(name)
         if name in _BY_NAME_ALONE and isinstance(below, str) and isinstance(value, Mapping):
             below = {"name": below}
+        if name in _BY_NAME_ALONE and isinstance(value, str) and isinstance(below, Mapping):
+            value = {"name": value}
         if isinstance(value, Mapping) and isinstance(below, Mapping):
             another = any(
                 key in value and key in below and value[key] != below[key] for key in _CHOICES

@@ -472,3 +472,11 @@ def test_lines_of_other_encodings_do_not_depend_on_pieces(tmp_path, monkeypatch)
     path.write_bytes("é\nüüü\r\n\n日本".encode("utf-16"))
     monkeypatch.setattr("keras_attn.data.reading.content._CHUNK_BYTES", 3)
     assert list(iterate_lines(str(path), encoding="utf-16")) == ["é", "üüü", "", "日本"]
+
+
+def test_empty_lines_at_the_end_of_a_tsv_are_no_rows(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("a\tb\nc\td\n\n\n")
+    assert rows_of(read_pairs(path)) == [("a", "b"), ("c", "d")]
+    path.write_text("a\tb\n\nc\td\n")
+    refused("line 2", read_pairs, path)

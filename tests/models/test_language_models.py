@@ -267,7 +267,7 @@ def test_mistakes_are_told():
     model = built(self_attention=keras.layers.MultiHeadAttention(2, 3))
     refused("self_attention='MultiHeadAttention'", model.initial_state, 2, 7)
     with pytest.raises(UserError, match="Received: tokens=2, sources=3, beams=1"):
-        built().step(ops.convert_to_tensor([4, 5]), built().prefill(PROMPTS, 7)[1], 0)
+        built().step([4, 5], built().prefill(PROMPTS, 7)[1], 0)
 
 
 def test_attention_without_prompts_is_told_where_decoding_begins():

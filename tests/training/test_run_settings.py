@@ -138,6 +138,10 @@ def test_a_name_alone_gets_options():
     upper = {"attention": {"name": "lsh", "num_rounds": 2}}
     assert merged(lower, upper) == upper
     assert merged({"a": "local"}, {"a": {"b": 5}}) == {"a": {"b": 5}}
+    lower, upper = {"attention": {"sliding_window": 5}}, {"attention": "local"}
+    assert merged(lower, upper) == {"attention": {"sliding_window": 5, "name": "local"}}
+    lower = {"attention": {"name": "linear", "feature_map": "elu"}}
+    assert merged(lower, upper) == {"attention": {"name": "local"}}
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class DelimitedTable(Table):
             or not any("---" in line and set(line) <= _RULE for line in begin),
             f"{path}: expected CSV, found a table of Markdown; save it as CSV.",
         )
-        rows = _without_empty_end(self._rows())
+        rows = _without_empty_end(self._rows(), fewest=2)
         seen = list(itertools.islice(rows, 1))
         require(bool(seen), f"{path}: the file has no row.")
         undecodable = mistake_of(start)
@@ -197,9 +197,12 @@ class TabSeparatedTable(Table):
         return _with_point(text)
 
     def sample(self, most):
-        return [line.split("\t") for line in self._lines.peek(most)]
+        return [line.split("\t") for line in self._lines.peek(most) if line]
 
     def records(self, keys):
+        return _without_empty_end(self._rows(), fewest=1)
+
+    def _rows(self) -> Iterator[Record]:
         for number, line in enumerate(self._lines, 1 + self._lines.left_out):
             cells = line.split("\t")
             if '"' in line:
@@ -233,10 +236,11 @@ def _is_quoted(field: str) -> bool:
     return QUOTED.fullmatch(field) is not None and ("," in field or '""' in field[1:-1])
 
 
-def _without_empty_end(rows: Iterator[Record]) -> Iterator[Record]:
+def _without_empty_end(rows: Iterator[Record], fewest: int) -> Iterator[Record]:
+    """The rows without those at the end that have no text, of `fewest` cells or more."""
     empty: list[Record] = []
     for record in rows:
-        if record.mistake is None and len(record.cells) > 1 and not any(record.cells):
+        if record.mistake is None and len(record.cells) >= fewest and not any(record.cells):
             empty.append(record)
             continue
         yield from empty

@@ -17,7 +17,7 @@ from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.ops.decoding.cache import ConvolvedState
 from keras_attn.ops.slices import part
 from keras_attn.tensors import Tensor
-from keras_attn.validation import require
+from keras_attn.validation import is_integer, require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -71,7 +71,11 @@ class ConvolvedAttention(DecodingSteps, AttentionLayer):
     ):
         super().__init__(**kwargs)
         require_self_attention("attention", attention)
-        require(kernel_size >= 2, "`kernel_size` must be 2 or more.", kernel_size=kernel_size)
+        require(
+            is_integer(kernel_size) and kernel_size >= 2,
+            "`kernel_size` (the option `short_convolution`) must be 2 or more.",
+            kernel_size=kernel_size,
+        )
         self.attention = copy_layer(attention, "attention", dtype=self.dtype_policy)
         self.kernel_size = kernel_size
         self.kernel_initializer = keras.initializers.get(kernel_initializer)

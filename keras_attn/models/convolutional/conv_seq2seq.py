@@ -183,6 +183,7 @@ class ConvSeq2Seq(Backbone):
         """
         source = state["source"]
         beams = source["beams"].shape[0]
+        token_ids = ops.convert_to_tensor(token_ids, "int32")
         require_rows(token_ids, source["attended"], beams)
         within = within_room(index, source["room"].shape[0])
         x = self.target_embedding(ops.expand_dims(token_ids, 1))

@@ -108,6 +108,7 @@ class IncrementalDecoder:
         source, hypothesis, caches = state["source"], dict(state["hypothesis"]), _caches(state)
         beams, start = source["beams"].shape[0], source["start"]
         of_source = [source["caches"], source["projected"], start]
+        token_ids = ops.convert_to_tensor(token_ids, "int32")
         require_rows(token_ids, of_source, beams)
         within = [] if source["room"] is None else [within_room(index, source["room"].shape[0])]
         mask = None

@@ -168,6 +168,7 @@ class RecurrentModel(Backbone):
         """
         source = state["source"]
         beams = source["beams"].shape[0]
+        token_ids = ops.convert_to_tensor(token_ids, "int32")
         require_rows(token_ids, source["projected"], beams)
         x, states = self.decoder.step(
             self.target_embedding(token_ids), source["projected"], state["hypothesis"], beams

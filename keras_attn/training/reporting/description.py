@@ -13,6 +13,7 @@ from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.settings import TrainingSettings
 
 _SHOWN_LABELS = 10
+_FEW_UPDATES = 50
 
 
 def count_parameters(weights: Sequence[keras.Variable]) -> int:
@@ -66,6 +67,11 @@ def describe_run(
         print(
             f"   warning: {1 - steps / batches:.0%} of the {examples.kind}s are never read: "
             "--epochs or --steps set another end"
+        )
+    if settings.training.steps is None and steps < _FEW_UPDATES:
+        print(
+            f"   warning: {steps:,} updates learn little: without --epochs there are as many as "
+            "few data need"
         )
     sizes = " and ".join(
         f"{tokenizer.vocabulary_size:,} {role}" for role, tokenizer in task.tokenizers.items()

@@ -89,7 +89,7 @@ class ProgressReport:
                     f"The run ends after {self._minutes:g} minutes, and makes about "
                     f"{speed_of_updates:.3g} updates a second until then."
                 )
-            else:
+            elif step < self._total:
                 self.say(
                     f"The {self._total - step:,} updates to come take about "
                     f"{self._time_left(step)} at {speed_of_updates:.3g} a second, without "

@@ -155,7 +155,7 @@ def test_input_feeding_remembers_what_was_found():
     """The context of a step changes the next one's logits although its token does not."""
     model = spread_weights(RecurrentSeq2Seq(11, hidden_dim=6, attention="luong", num_layers=1))
     state = model.initial_state(SOURCE)
-    token_ids = np.array([4, 4], "int32")
+    token_ids = [4, 4]
     usual, _ = model.step(token_ids, state, 0)
     state["hypothesis"] = state["hypothesis"] | {"fed": 0.7 + 0 * state["hypothesis"]["fed"]}
     fed, _ = model.step(token_ids, state, 0)
