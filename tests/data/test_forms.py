@@ -480,3 +480,21 @@ def test_empty_lines_at_the_end_of_a_tsv_are_no_rows(tmp_path):
     assert rows_of(read_pairs(path)) == [("a", "b"), ("c", "d")]
     path.write_text("a\tb\n\nc\td\n")
     refused("line 2", read_pairs, path)
+
+
+def test_a_csv_without_usual_names_is_read_by_order_if_its_first_line_holds_names(tmp_path):
+    path = tmp_path / "a.csv"
+    sounds = "".join(f"w{n},{'abcdef'[n % 6]} {'bcdea'[n // 6]}\n" for n in range(30))
+    path.write_text("Wort,Aussprache\n" + sounds)
+    found = read_pairs(path)
+    assert (len(found), "'Wort', 'Aussprache', is taken for names" in found.notes[0]) == (30, True)
+    path.write_text(sounds)
+    refused("an example or the names of the columns", read_pairs, path)
+
+
+def test_columns_of_conll_that_are_not_read_are_named(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("Anna NNP B-PER\nsings VBZ O\n")
+    found = read_pairs(path, roles=("text", "tags"))
+    assert rows_of(found) == [("Anna sings", "B-PER O")]
+    assert "columns text=1, tags=3 of 3; the others are not read" in found.notes[0]

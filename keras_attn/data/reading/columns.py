@@ -165,7 +165,11 @@ def _found(
         )
         chosen = table.usual_columns[: len(roles)]
         _check_words(table, table.column(chosen[0]))
-        return roles, Selection(chosen)
+        note = ""
+        if table.width > len(roles):
+            read = ", ".join(f"{role}={key + 1}" for role, key in zip(roles, chosen, strict=False))
+            note = f"columns {read} of {table.width}; the others are not read"
+        return roles, Selection(chosen, note=note)
     if table.names is not None:
         return _by_names(table, table.names, roles, optional, False)
     names = [cell.strip() for cell in table.first or ()]
@@ -184,7 +188,8 @@ def _found(
             f"{table.path}: none of the columns {shown_names(names)} has a usual name for the "
             f"{missing}. Set `columns` (--columns {by_name}), if there is one."
         )
-    if table.expects_header:
+    is_header = len(names) >= len(roles) and looks_like_names(table)
+    if table.expects_header and not (is_header and len(names) == len(roles)):
         by_number = " ".join(f"{role}={number}" for number, role in enumerate(roles, 1))
         raise UserError(
             f"{table.path}: is the first line, {shown_names(names)}, an example or the names of "
@@ -197,7 +202,7 @@ def _found(
             f"(--columns {roles[0]}=1)."
         )
     found = roles + optional[: max(len(names) - len(roles), 0)]
-    is_header, note = looks_like_names(table), ""
+    note = ""
     if is_header:
         by_number = " ".join(f"{role}={number}" for number, role in enumerate(found, 1))
         note = f"the first line, {shown_names(names)}, is taken for names of columns; if it is an "

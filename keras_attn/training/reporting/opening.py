@@ -126,8 +126,10 @@ def _against(
     value = baseline["metrics"][metric]
     is_better = better(best, value, goal)
     lead = "" if is_better else "It is no better than no model at all. "
-    answer = f"{lead}Always answering {baseline['answer']}, gets {metric} {_shown(value)}; "
-    return Answer("Against what?", f"{answer}{text}", is_better)
+    answer = (
+        f"Always answering {baseline['answer']}, gets {metric} {_shown(value)} in the validation"
+    )
+    return Answer("Against what?", f"{lead}{answer}; {text}", is_better)
 
 
 def _best(values: Sequence[_Validation], goal: str) -> int:
