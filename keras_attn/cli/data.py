@@ -146,7 +146,8 @@ def _doubt(roles: Sequence[str], part: Mapping[str, Any]) -> None:
     is_word_a_line = "tags" in roles and texts["words"]["longest"] == 1
     found = [ONE_WORD] if is_word_a_line else []
     if "label" in roles:
-        found += doubts(labels.get("values", {}), part["contradicted"])
+        example = f"that of row {part['contradicted_row']}"
+        found += doubts(labels.get("values", {}), part["contradicted"], example)
     for doubt in found:
         print(f"{doubt[0].upper()}{doubt[1:]}.")
     if "label" not in roles:

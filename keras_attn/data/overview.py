@@ -28,7 +28,7 @@ from keras_attn.data.reading.rows import Form, Mistake, Reading
 from keras_attn.data.reading.several import MISSING, number_in
 from keras_attn.data.reading.table import Record, Table, shown_names
 from keras_attn.data.reading.tables import LinesTable, open_table
-from keras_attn.data.split import count_with_several
+from keras_attn.data.split import rows_with_several
 from keras_attn.validation import UserError, require
 
 ONE_WORD = "every text is one word; sentences with a word a line are read from *.conll"
@@ -117,14 +117,16 @@ class Overview:
 
     def summary(self) -> dict[str, Any]:
         """Plain values for JSON."""
+        several = np.zeros(0, int)
+        if len(self.columns) > 1:
+            several = rows_with_several(np.asarray(self.inputs), np.asarray(self.rows))
         return {
             "rows": len(self.rows),
             "malformed": self.reading.skipped,
             "mistakes": self.reading.mistakes,
             "double": len(self.rows) - len(np.unique(np.asarray(self.rows))),
-            "contradicted": count_with_several(np.asarray(self.inputs), np.asarray(self.rows))
-            if len(self.columns) > 1
-            else 0,
+            "contradicted": len(several),
+            "contradicted_row": int(several[0]) + 1 if len(several) else None,
             "columns": {column.name: column.summary() for column in self.columns},
         }
 
@@ -298,12 +300,13 @@ def alike(labels: Iterable[str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def doubts(counts: Mapping[str, int], contradicted: int = 0) -> list[str]:
+def doubts(counts: Mapping[str, int], contradicted: int = 0, example: str = "") -> list[str]:
     """What is odd about labels, a line each.
 
     Args:
         counts: Number of each label.
         contradicted: Number of texts that occur with several labels.
+        example: One of them.
     """
     lines = []
     rare = [label for label, count in counts.items() if count == 1]
@@ -313,7 +316,9 @@ def doubts(counts: Mapping[str, int], contradicted: int = 0) -> list[str]:
         lines.append(f"{len(rare):,} {occur} only once: {names}")
     if contradicted:
         occur = "text occurs" if contradicted == 1 else "texts occur"
-        lines.append(f"{contradicted:,} {occur} more than once, with different labels")
+        lines.append(
+            f"{contradicted:,} {occur} more than once, with different labels, such as {example}"
+        )
     for group in alike(counts):
         # What cannot be seen is escaped.
         differ = len({unicodedata.normalize("NFKC", label) for label in group}) == len(group)

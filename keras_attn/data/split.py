@@ -91,26 +91,33 @@ def count_different(values: Sequence[Any]) -> int:
     return len(set(values))
 
 
-def count_contradicted(values: Sequence[Any], targets: Sequence[Any]) -> int:
-    """Counts different values that have several different targets, such as texts with two labels.
+def contradicted_rows(values: Sequence[Any], targets: Sequence[Any]) -> np.ndarray:
+    """Finds different values that have several different targets, such as texts with two labels.
+
+    Returns:
+        The first row of each, int64 (values,).
 
     Examples:
-        >>> count_contradicted(["good film", "bad", "good film"], ["pos", "neg", "neg"])
-        1
+        >>> contradicted_rows(["good film", "bad", "good film"], ["pos", "neg", "neg"])
+        array([0])
     """
-    return count_with_several(numbered(values)[:, 0], numbered(targets)[:, 0])
+    return rows_with_several(numbered(values)[:, 0], numbered(targets)[:, 0])
 
 
-def count_with_several(numbers: np.ndarray, others: np.ndarray) -> int:
-    """Counts different numbers beside which there are several different ones of others.
+def rows_with_several(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Finds different numbers beside which there are several different ones of others.
 
     Args:
         numbers: Integers (rows,).
         others: Integers (rows,).
+
+    Returns:
+        The first row of each, in their order, int64 (numbers,).
     """
     pairs = np.unique(np.stack([numbers, others], axis=1), axis=0)
-    _, counts = np.unique(pairs[:, 0], return_counts=True)
-    return int((counts > 1).sum())
+    found, counts = np.unique(pairs[:, 0], return_counts=True)
+    different, first = np.unique(numbers, return_index=True)
+    return np.sort(first[np.isin(different, found[counts > 1])])
 
 
 def taken(values: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:

@@ -100,7 +100,7 @@ LABELS = ["--task", "classification"]
             "a.csv",
             "text,label\na,x\nb,x\na,y\na,x\nb,x\n",
             LABELS,
-            "1 text occurs more than once, with different labels.",
+            "1 text occurs more than once, with different labels, such as that of row 1.",
         ),
         ("a.csv", "text,label\na,1\nb,true\n", LABELS, "Labels that look alike: '1', 'true'."),
         ("a.csv", "text,label\na,x\nb,x\u200b\n", LABELS, r"look alike: 'x', 'x\u200b'."),

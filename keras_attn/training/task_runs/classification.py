@@ -11,8 +11,9 @@ from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.data.files import has_label_lists
 from keras_attn.data.labelled_examples import class_numbers
 from keras_attn.data.overview import doubts
+from keras_attn.data.reading.lines import excerpt
 from keras_attn.data.reading.several import number_in
-from keras_attn.data.split import count_contradicted
+from keras_attn.data.split import contradicted_rows
 from keras_attn.data.text_pairs import read_text_pairs
 from keras_attn.evaluation import LABELS, LabelCounts
 from keras_attn.tasks import (
@@ -179,7 +180,9 @@ class ClassificationRun(HeadRun):
         shown = ", ".join(f"{label} {count:,}" for label, count in counts[:_DESCRIBED])
         more = f" and {len(counts) - _DESCRIBED:,} more" if len(counts) > _DESCRIBED else ""
         lines = [f"    labels: {len(counts):,}: {shown}{more}"]
-        found = doubts(dict(counts), count_contradicted(texts.sources, texts.targets))
+        several = contradicted_rows(texts.sources, texts.targets)
+        example = excerpt(str(texts.sources[int(several[0])])) if len(several) else ""
+        found = doubts(dict(counts), len(several), example)
         lines += [f"   warning: {doubt}" for doubt in found]
         if self.task_class is ClassificationTask:
             lines += _hints([label for label, _ in counts])

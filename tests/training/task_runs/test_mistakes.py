@@ -2,6 +2,7 @@
 
 import pytest
 
+from keras_attn.data import Pairs
 from keras_attn.recipes import merged
 from keras_attn.training import run as job
 from keras_attn.training.task_runs import TASK_RUNS
@@ -171,3 +172,9 @@ def test_mistakes(task, layer, message, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["classification", "token_classification", "image_classification"])
 def test_labels_have_no_perplexity(name):
     refused("has no beams and no perplexity", TASK_RUNS[name].measure, None, None, [], None, True)
+
+
+def test_texts_with_several_labels_are_counted_and_one_is_named():
+    texts = Pairs(["bad", "good film", "good film", "bad"], ["neg", "pos", "neg", "neg"])
+    lines = TASK_RUNS["classification"].described(texts)
+    assert "1 text occurs more than once, with different labels, such as 'good film'" in lines[2]
