@@ -149,7 +149,7 @@ MODERNBERT = EncoderFamily(
     others=(
         *("attention_bias", "classifier_activation", "classifier_bias", "classifier_pooling"),
         *("global_attn_every_n_layers", "global_rope_theta", "layer_types", "local_attention"),
-        *("local_rope_theta", "mlp_bias", "norm_bias", "rope_parameters"),
+        *("local_rope_theta", "mlp_bias", "norm_bias", "rope_parameters", "cls_token_id"),
     ),
     further=_further,
     attention=_attention,

@@ -90,6 +90,7 @@ def outgoing_encoder(task: Task) -> Outgoing:
     more: dict[str, Any] = {}
     if padding_id:
         more = {"bos_token_id": start, "eos_token_id": end, "sep_token_id": end}
+        more |= dict.fromkeys({"cls_token_id"} & set(family.others), start)
     changes: dict[str, Callable] = {}
     notes: tuple[str, ...] = ()
     if kind in (OF_TEXTS, OF_QUESTIONS):
