@@ -3,7 +3,7 @@
 import pytest
 
 from keras_attn.data import Pairs
-from keras_attn.training import run_texts
+from keras_attn.training import named_sets
 from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.run_texts import Lines
 from keras_attn.training.task_runs import TASK_RUNS
@@ -22,8 +22,8 @@ def read_lines(data):
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch):
-    listops = run_texts.NamedSet(lambda: dict(PARTS))
-    monkeypatch.setitem(run_texts.SETS_OF_PAIRS, "listops", listops)
+    listops = named_sets.NamedSet(lambda: dict(PARTS))
+    monkeypatch.setitem(named_sets.SETS_OF_PAIRS, "listops", listops)
 
 
 @pytest.mark.parametrize(

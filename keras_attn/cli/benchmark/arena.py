@@ -6,7 +6,6 @@ The command can be interrupted and started again: what is finished stays, and th
 
 import argparse
 import functools
-import importlib
 import sys
 from typing import Any
 
@@ -62,8 +61,7 @@ def measure(options: argparse.Namespace) -> Figures:
         from keras_attn.benchmarks.arena import run_arena
         from keras_attn.benchmarks.growth import require_matplotlib
         from keras_attn.recipes import merged
-
-        importlib.import_module("keras_attn.training.named_sets")  # TensorFlow, needed later
+        from keras_attn.training import named_sets  # noqa: F401  # TensorFlow, needed later
     if options.plot:
         require_matplotlib()
     minutes = options.minutes

@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import math
 import re
 from collections.abc import Iterator
 
@@ -18,6 +19,7 @@ _SURE_COMMA = re.compile(r"[-+]?(\d{1,3}(\.\d{3})+|\d+),(\d{1,2}|\d{4,})")  # of
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(\.\d{3})+")
 _DELIMITERS = ",;\t|"
 _LOOKED_AT = 100  # lines that show how fields are quoted
+_EMPTY_LINES = 100  # at the end of a TSV that are no rows
 _MANY = 5  # lines within a field that may be rows
 _NEARLY_ALL = 0.9
 _RULE = set("|-: ")  # of the line between the header and the rows of Markdown
@@ -200,7 +202,7 @@ class TabSeparatedTable(Table):
         return [line.split("\t") for line in self._lines.peek(most) if line]
 
     def records(self, keys):
-        return _without_empty_end(self._rows(), fewest=1)
+        return _without_empty_end(self._rows(), fewest=1, most=_EMPTY_LINES)
 
     def _rows(self) -> Iterator[Record]:
         for number, line in enumerate(self._lines, 1 + self._lines.left_out):
@@ -236,11 +238,14 @@ def _is_quoted(field: str) -> bool:
     return QUOTED.fullmatch(field) is not None and ("," in field or '""' in field[1:-1])
 
 
-def _without_empty_end(rows: Iterator[Record], fewest: int) -> Iterator[Record]:
-    """The rows without those at the end that have no text, of `fewest` cells or more."""
+def _without_empty_end(
+    rows: Iterator[Record], fewest: int, most: float = math.inf
+) -> Iterator[Record]:
+    """The rows without at most `most` at the end that have no text, of `fewest` cells or more."""
     empty: list[Record] = []
     for record in rows:
-        if record.mistake is None and len(record.cells) >= fewest and not any(record.cells):
+        is_empty = len(record.cells) >= fewest and not any(record.cells)
+        if record.mistake is None and is_empty and len(empty) < most:
             empty.append(record)
             continue
         yield from empty
