@@ -90,7 +90,8 @@ def outgoing_encoder(task: Task) -> Outgoing:
     more: dict[str, Any] = {}
     if padding_id:
         more = {"bos_token_id": start, "eos_token_id": end, "sep_token_id": end}
-        more |= dict.fromkeys({"cls_token_id"} & set(family.others), start)
+        if "cls_token_id" in family.others:
+            more["cls_token_id"] = start
     changes: dict[str, Callable] = {}
     notes: tuple[str, ...] = ()
     if kind in (OF_TEXTS, OF_QUESTIONS):
@@ -163,7 +164,7 @@ def outgoing_model(
 
 def _of_classifier(family: EncoderFamily, model: keras.Model, kind: str | None) -> dict[str, Any]:
     """The dropout of a classifier, and its labels by their numbers."""
-    if kind is None or kind == MASKED:
+    if kind in (None, MASKED):
         return {}
     sizes = model.get_config()
     labels = labels_of([f"LABEL_{number}" for number in range(sizes["num_classes"])])

@@ -192,10 +192,10 @@ def overview_of_pairs(pairs: Pairs, names: Sequence[str]) -> Overview:
 
     Args:
         pairs: The pairs.
-        names: Names of the source and of the target.
+        names: Names of the source and of the target, or of the source alone.
     """
     found = Overview(Reading(pairs.name, Form()), [Column(name) for name in names])
-    for row in zip(pairs.sources, pairs.targets, strict=True):
+    for row in zip(*(pairs.sources, pairs.targets)[: len(names)], strict=True):
         found.add(row)
     return found
 

@@ -66,6 +66,8 @@ def test_generated_data(keras_attn):
     assert "train: recall/train\n  9 rows\n  text: 9 different" in output
     assert "0 of 2 rows of test have a text of train." in output
     assert "lacks" not in output  # tags are no labels of texts
+    output = keras_attn.output("data", "listops:train=9,validation=3,test=2", "--task", "masked_lm")
+    assert "train: listops/train\n  9 rows\n  text: 9 different" in output
 
 
 TAGGING = ["--task", "token_classification"]

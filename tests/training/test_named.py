@@ -50,10 +50,8 @@ def test_mistakes(name):
 
 
 def test_arguments_that_are_replaced():
-    assert (
-        len(named_set(SETS, ["letters:count=5"], {"count": 2})(DataSettings(["letters"]))["train"])
-        == 2
-    )
+    load = named_set(SETS, ["letters:count=5"], {"count": 2})
+    assert len(load(DataSettings(["letters"]))["train"]) == 2
 
 
 OTHERS = {

@@ -11,7 +11,7 @@ from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.configured_model import id_inputs
-from keras_attn.models.decoding.encoder_decoder import require_rows, token_embeddings
+from keras_attn.models.decoding.encoder_decoder import token_embeddings, tokens_of_rows
 from keras_attn.ops import masks
 from keras_attn.ops.decoding.room import nan_beyond, room, within_room
 from keras_attn.ops.padding import padding_last
@@ -183,8 +183,7 @@ class ConvSeq2Seq(Backbone):
         """
         source = state["source"]
         beams = source["beams"].shape[0]
-        token_ids = ops.convert_to_tensor(token_ids, "int32")
-        require_rows(token_ids, source["attended"], beams)
+        token_ids = tokens_of_rows(token_ids, source["attended"], beams)
         within = within_room(index, source["room"].shape[0])
         x = self.target_embedding(ops.expand_dims(token_ids, 1))
         x = nan_beyond(self.target_positions(x, start_index=index)[:, 0], within)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_attn.layers.embedding.token import BiasedTokenEmbedding, TokenEmbedding
 from keras_attn.tensors import Tensor
@@ -37,17 +38,21 @@ def token_embeddings(
     return source, target
 
 
-def require_rows(token_ids: Tensor, of_source: Any, beams: int) -> None:
-    """Raises unless there is a token for each hypothesis, as far as the shapes are known.
+def tokens_of_rows(token_ids: Any, of_source: Any, beams: int) -> Tensor:
+    """Converts the tokens of a step; there must be one for each hypothesis, as far as it is known.
 
     Args:
-        token_ids: int32 (rows,).
+        token_ids: Integers (rows,).
         of_source: Tensors with one row for each source, if there are any, and `None`.
         beams: Number of hypotheses of each source.
+
+    Returns:
+        int32 (rows,).
 
     Raises:
         UserError: There are more or fewer.
     """
+    token_ids = ops.convert_to_tensor(token_ids, "int32")
     rows = token_ids.shape[0]
     held = [part for part in keras.tree.flatten(of_source) if part is not None]
     sources = held[0].shape[0] if held else None
@@ -59,3 +64,4 @@ def require_rows(token_ids: Tensor, of_source: Any, beams: int) -> None:
         sources=sources,
         beams=beams,
     )
+    return token_ids

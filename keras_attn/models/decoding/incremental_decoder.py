@@ -4,7 +4,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn.models.decoding.encoder_decoder import require_rows
+from keras_attn.models.decoding.encoder_decoder import tokens_of_rows
 from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.ops import masks
 from keras_attn.ops.decoding.cache import (
@@ -108,8 +108,7 @@ class IncrementalDecoder:
         source, hypothesis, caches = state["source"], dict(state["hypothesis"]), _caches(state)
         beams, start = source["beams"].shape[0], source["start"]
         of_source = [source["caches"], source["projected"], start]
-        token_ids = ops.convert_to_tensor(token_ids, "int32")
-        require_rows(token_ids, of_source, beams)
+        token_ids = tokens_of_rows(token_ids, of_source, beams)
         within = [] if source["room"] is None else [within_room(index, source["room"].shape[0])]
         mask = None
         if "ancestors" in hypothesis:

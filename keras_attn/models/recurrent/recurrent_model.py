@@ -11,7 +11,7 @@ from keras_attn.layers.recurrent.recurrent_decoder import RecurrentDecoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.configured_model import id_inputs
-from keras_attn.models.decoding.encoder_decoder import require_rows, token_embeddings
+from keras_attn.models.decoding.encoder_decoder import token_embeddings, tokens_of_rows
 from keras_attn.ops import masks
 from keras_attn.ops.padding import padding_last
 from keras_attn.renamed import old_attribute
@@ -168,8 +168,7 @@ class RecurrentModel(Backbone):
         """
         source = state["source"]
         beams = source["beams"].shape[0]
-        token_ids = ops.convert_to_tensor(token_ids, "int32")
-        require_rows(token_ids, source["projected"], beams)
+        token_ids = tokens_of_rows(token_ids, source["projected"], beams)
         x, states = self.decoder.step(
             self.target_embedding(token_ids), source["projected"], state["hypothesis"], beams
         )

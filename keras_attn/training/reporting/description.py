@@ -62,15 +62,16 @@ def describe_run(
     of_padding = f", {padding:.1%} of their tokens padding" if padding else ""
     print(f"   batches: {batches:,} an epoch{of_padding}")
     print(f"  training: {_end_of(settings.training, batches)}")
-    steps = settings.training.total_steps(batches) * settings.training.accumulate_steps
+    updates = settings.training.total_steps(batches)
+    steps = updates * settings.training.accumulate_steps
     if steps < batches:
         print(
             f"   warning: {1 - steps / batches:.0%} of the {examples.kind}s are never read: "
             "--epochs or --steps set another end"
         )
-    if settings.training.steps is None and steps < _FEW_UPDATES:
+    if settings.training.steps is None and updates < _FEW_UPDATES:
         print(
-            f"   warning: {steps:,} updates learn little: without --epochs there are as many as "
+            f"   warning: {updates:,} updates learn little: without --epochs there are as many as "
             "few data need"
         )
     sizes = " and ".join(
