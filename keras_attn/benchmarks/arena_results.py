@@ -9,7 +9,8 @@ from keras_attn.benchmarks.growth import markdown, require_matplotlib
 from keras_attn.files import replaced_file
 
 _SWEPT = ("pairs", "length")
-_LOOKS = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))  # with each of ten colors
+_LINES = ("-", "--", ":", "-.")  # with each of ten colors
+_MARKERS = "os^Dv*P"
 
 
 class Sweep(NamedTuple):
@@ -81,7 +82,7 @@ def draw_arena(figures: Sequence[Mapping[str, Any]], path: Path) -> None:
     names = dict.fromkeys(figure["mechanism"] for figure in measured)
     looks = {}
     for number, name in enumerate(names):
-        line, marker = _LOOKS[number // 10 % len(_LOOKS)]
+        line, marker = _LINES[number // 10 % len(_LINES)], _MARKERS[number % len(_MARKERS)]
         color = f"C{number % 10}"
         looks[name] = {"color": color, "marker": marker, "linestyle": line, "label": name}
     sweeps = sweeps_of(measured)
