@@ -375,11 +375,22 @@ def test_notes_say_what_was_chosen(tmp_path):
     roles = ("text", "number")
     found = read_pairs(path, roles=roles)
     assert (found.targets[0], len(found)) == ((1100.5,), 30)
+    path = tmp_path / "b.csv"
+    path.write_text('text,number\nx,"2,5"\ny,"1.234,75"\nz,"1,5"\nz,4\n')
+    found = read_pairs(path, roles=roles)
+    assert found.targets == [(2.5,), (1234.75,), (1.5,), (4.0,)]
+    assert "a decimal comma, such as 2,5" in found.notes[-1]
+    path = tmp_path / "a.tsv"
     path.write_text("".join(f"Nr {n}\t1,{n}\n" for n in range(100, 130)))  # perhaps thousands
     refused("'1,100' in place of a number", read_pairs, path, roles=roles)
     path.write_text(111 * "a\tb\n" + '"say ""no"""\tb\n"said"\t"a, b"\n')
     (note,) = read_pairs(path).notes
     assert "2 fields are in quotes as in CSV, which stay a part of the text" in note
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": ["a", "b"], "label": "x"}\n')
+    found = read_pairs(path, roles=ROLES)
+    assert found.sources == ["a b"]
+    assert "lists in place of a text are joined with spaces, as in 'a b'" in found.notes[-1]
 
 
 def test_malformed_rows_are_counted(tmp_path):

@@ -4,7 +4,7 @@ import csv
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from keras_attn.data.reading.lines import excerpt, mistake_of
 from keras_attn.data.reading.table import Record, Table
@@ -29,6 +29,34 @@ _CSV_ERRORS = {
     "expected after": "text after the quote that ends a field; a quote within quotes is doubled",
     "field larger": "a field that is too long; perhaps no quote ends it",
 }
+
+
+class _DecimalCommas:
+    """Numbers with a decimal comma; the points of others mark thousands then.
+
+    Args:
+        fields: The first fields. "1,234" says nothing by itself, "1,2" does.
+        are_usual: Whether any number with a comma is taken for one with a decimal comma.
+
+    Attributes:
+        note: A line for users, once a number was read so.
+    """
+
+    def __init__(self, fields: Iterable[str], are_usual: bool = False):
+        pattern = _DECIMAL_COMMA if are_usual else _SURE_COMMA
+        self._are_used = any(map(pattern.fullmatch, fields))
+        self._are_usual = are_usual
+        self.note: str | None = None
+
+    def plain(self, cell: str) -> str:
+        """A number as Python writes it; other cells as they are."""
+        text = cell.strip()
+        is_decimal = _DECIMAL_COMMA.fullmatch(text) and (self._are_used or self._are_usual)
+        if not is_decimal and not (self._are_used and _THOUSANDS.fullmatch(text)):
+            return cell
+        if is_decimal:
+            self.note = self.note or f"numbers have a decimal comma, such as {text}"
+        return text.replace(".", "").replace(",", ".")
 
 
 class DelimitedTable(Table):
@@ -57,9 +85,13 @@ class DelimitedTable(Table):
             start = next(iter(lines.peek(1)), "")
         self._delimiter = delimiter or max(_DELIMITERS, key=lambda one: _count_fields(start, one))
         begin = lines.peek(_LOOKED_AT)
-        fields = (field.strip('" ') for line in begin for field in str(line).split(";"))
-        # Where some numbers have a decimal comma, the points of others mark thousands.
-        self._has_commas = self._delimiter == ";" and any(map(_DECIMAL_COMMA.fullmatch, fields))
+        fields = (
+            field.strip('" ')
+            for line in map(str, begin)
+            for field in [*line.split(self._delimiter), *(one[0] for one in QUOTED.finditer(line))]
+        )
+        # Semicolons are written where commas are decimal.
+        self._commas = _DecimalCommas(fields, are_usual=self._delimiter == ";")
         # A blank between a delimiter and a quote would make the quote a part of the text.
         self._skips_blanks = any(f'{self._delimiter} "' in line for line in begin)
         require(
@@ -79,15 +111,12 @@ class DelimitedTable(Table):
         self.first = list(seen[0].cells)
         self._seen, self._rest = seen, rows
 
+    @property
+    def doubt(self):
+        return self._commas.note
+
     def plain_number(self, cell):
-        if not isinstance(cell, str) or self._delimiter != ";":
-            return cell
-        text = cell.strip()
-        if _DECIMAL_COMMA.fullmatch(text):
-            self.doubt = self.doubt or _commas(text)
-        elif not self._has_commas or not _THOUSANDS.fullmatch(text):
-            return cell
-        return _with_point(text)
+        return self._commas.plain(cell) if isinstance(cell, str) else cell
 
     def sample(self, most):
         self._seen += itertools.islice(self._rest, max(most - len(self._seen), 0))
@@ -174,29 +203,21 @@ class TabSeparatedTable(Table):
     def __init__(self, path, lines):
         super().__init__(path, lines)
         self.first = lines.peek(1)[0].split("\t")
-        self._quoted, self._comma = 0, ""
+        self._quoted = 0
         fields = (field.strip() for line in lines.peek(_LOOKED_AT) for field in line.split("\t"))
-        self._has_commas = any(map(_SURE_COMMA.fullmatch, fields))
+        self._commas = _DecimalCommas(fields)
 
     @property
     def doubt(self):
-        if self._comma:
-            return _commas(self._comma)
-        if not self._quoted:
-            return None
+        if self._commas.note or not self._quoted:
+            return self._commas.note
         return (
             f"{self._quoted:,} fields are in quotes as in CSV, which stay a part of the text; in a "
             "file named *.csv they do not."
         )
 
     def plain_number(self, cell):
-        text = cell.strip()
-        if not self._has_commas or not (
-            _DECIMAL_COMMA.fullmatch(text) or _THOUSANDS.fullmatch(text)
-        ):
-            return cell
-        self._comma = self._comma or text
-        return _with_point(text)
+        return self._commas.plain(cell)
 
     def sample(self, most):
         return [line.split("\t") for line in self._lines.peek(most) if line]
@@ -223,14 +244,6 @@ def row_names_hint(cells: list[str], width: int) -> str:
     if len(cells) != width + 1 or not cells[0].strip('"').isdecimal():
         return ""
     return " (do the rows begin with R's row names? Write them with row.names = FALSE)"
-
-
-def _commas(number: str) -> str:
-    return f"numbers have a decimal comma, such as {number}"
-
-
-def _with_point(number: str) -> str:
-    return number.replace(".", "").replace(",", ".")
 
 
 def _is_quoted(field: str) -> bool:

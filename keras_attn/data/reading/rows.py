@@ -238,14 +238,24 @@ def table_rows(
     if notes is not None and selection.note:
         notes.append(f"{path}: {selection.note}")
     rows = table.after_header if selection.has_header else table.records
+    joined: dict[str, str] = {}  # a text by the part whose lists were made into texts
     for record in rows(selection.keys):
         row = _row(table, found, selection, record, form.separator)
+        if "tags" not in found:
+            for role, key, field in zip(found, selection.keys, row.fields, strict=False):
+                if isinstance(field, str) and isinstance(record.cells[key], list | tuple):
+                    joined.setdefault(role, field)
         wrong = mistake(*row.fields) if row.mistake is None else None
         if wrong is not None:
             row = Row((), f"{table.place(record, selection.keys[-1])}: {wrong}")
         yield row
-    if notes is not None and table.doubt is not None:
-        notes.append(f"{path}: {table.doubt}")
+    if notes is not None:
+        notes += [
+            f"{path}: lists in place of a {role} are joined with spaces, as in {excerpt(text)}"
+            for role, text in joined.items()
+        ]
+        if table.doubt is not None:
+            notes.append(f"{path}: {table.doubt}")
 
 
 def _row(

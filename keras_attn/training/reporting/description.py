@@ -121,9 +121,13 @@ def _end_of(training: TrainingSettings, batches: int) -> str:
     """When a training ends."""
     steps = training.total_steps(batches)
     passes = steps * training.accumulate_steps / batches
-    text = f"{steps:,} updates, {passes:,.3g} epochs"
+    text = (
+        f"{steps:,} updates, {passes:,.0f} epochs"
+        if passes >= 100
+        else f"{steps:,} updates, {passes:.3g} epochs"
+    )
     if training.max_minutes is not None:
-        text += f", or {training.max_minutes:g} minutes"
+        text += f", or {training.max_minutes:g} min"
     if training.patience:
         since = f" after update {training.min_steps:,}" if training.min_steps else ""
         text += f"; it ends{since} if {training.patience} validations do not improve"

@@ -86,7 +86,7 @@ class ProgressReport:
             speed_of_updates = (step - self._first_step) / self._busy
             if self._end - now < self._seconds_left(step):
                 self.say(
-                    f"The run ends after {self._minutes:g} minutes, and makes about "
+                    f"The run ends after {self._minutes:g} min, and makes about "
                     f"{speed_of_updates:.3g} updates a second until then."
                 )
             elif step < self._total:

@@ -49,5 +49,5 @@ def test_the_speed_of_each_unit_is_shown(monkeypatch):
         now += 10
         progress.update(step, 1, 0.5, {"texts": 100})
     text = console.export_text()
-    assert "The run ends after 1 minutes, and makes about 1 updates a second until then." in text
+    assert "The run ends after 1 min, and makes about 1 updates a second until then." in text
     assert "step 21/300 epoch 1 loss 0.5000 10 texts/s, 0:30 left" in text
