@@ -143,10 +143,21 @@ def run(options: argparse.Namespace) -> None:
         _write_vectors(task, texts, options)
         return
     answers = _PRINTERS.get(task.kind, _hypotheses)(task, options)
+    cut = count = 0
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
-        for line in answers(read_inputs(task.kind, chunk)):
+        inputs = read_inputs(task.kind, chunk)
+        for line in answers(inputs):
             print(line)
         sys.stdout.flush()
+        cut, count = cut + task.count_truncated(inputs), count + len(inputs)
+    _say_truncated(cut, count)
+
+
+def _say_truncated(cut: int, count: int) -> None:
+    if cut:
+        print(
+            f"truncated: {cut:,} of {count:,} texts, which the task reads in part", file=sys.stderr
+        )
 
 
 def _refuse_files(task: Any, texts: Sequence[str]) -> None:
@@ -318,6 +329,7 @@ def _write_vectors(task: Any, texts: Iterable[str], options: argparse.Namespace)
     texts = list(texts)
     with progress(len(texts), "embedding") as done:
         vectors = task.predict(texts, done, options.prompt)
+    _say_truncated(task.count_truncated(texts), len(texts))
     with replaced_file(options.npy) as temporary, temporary.open("wb") as file:
         np.save(file, vectors)
     print(f"{options.npy}: {vectors.shape[0]:,} vectors of {vectors.shape[1]:,} numbers")

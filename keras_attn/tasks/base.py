@@ -2,6 +2,7 @@
 
 import abc
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -87,6 +88,25 @@ class Task(abc.ABC):
                 tokens=tokenizer.vocabulary_size,
                 vocabulary_size=size,
             )
+
+    def count_truncated(self, texts: Sequence[Any]) -> int:
+        """Counts the texts of which the task reads the beginning alone, as they are too long.
+
+        Args:
+            texts: What `predict` takes.
+        """
+        if not texts or not getattr(self, "truncate", False):
+            return 0
+        longest = getattr(self, "max_length", math.inf)
+        return sum(count > longest for count in self.token_counts(texts))
+
+    def token_counts(self, texts: Sequence[Any]) -> list[int]:
+        """Numbers of the tokens of texts before they are truncated, those around them included.
+
+        Args:
+            texts: What `predict` takes.
+        """
+        raise NotImplementedError
 
     def save(self, folder: str | Path) -> None:
         """Saves the task to a folder, replacing a task saved there before.

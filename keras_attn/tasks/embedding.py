@@ -164,6 +164,15 @@ class EmbeddingTask(TextTask):
         )
         return np.array(rows, np.float32).reshape(len(texts), self.features)
 
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """Numbers of the tokens of texts before they are truncated, start and end included.
+
+        Args:
+            texts: The texts, before which the default prompt is put.
+        """
+        texts = [self._prompt(None) + text for text in texts]
+        return (self.tokenizer.tokenize(tf.constant(texts)).row_lengths() + FRAME).numpy().tolist()
+
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Tokenizes texts, with start and end tokens around each and 0 as padding.
 

@@ -268,7 +268,7 @@ class QuestionAnsweringTask(Task):
             contexts.append(self.tokenizer.detokenize([list(ids)]).numpy()[0].decode())
         return [f"{question}{BETWEEN}{one.replace(BETWEEN, ' ')}" for one in contexts]
 
-    def token_counts(self, texts: list[str]) -> list[int]:
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
         """Numbers of the tokens of questions and contexts, with the special ones."""
         both = (self.tokenizer.tokenize(part).row_lengths() for part in split_pairs(texts))
         return (sum(both) + 2 + self.ends_between).numpy().tolist()

@@ -1,5 +1,7 @@
 """Whole texts as the inputs of a task."""
 
+from collections.abc import Sequence
+
 import keras
 import tensorflow as tf
 
@@ -148,7 +150,7 @@ class TextInputs(WholeInputTask):
         texts = example_texts(self.tokenizer, room // 2 + 1)
         return [f"{text}{BETWEEN}{other}" for text, other in zip(texts, texts[::-1], strict=True)]
 
-    def token_counts(self, texts: list[str]) -> list[int]:
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
         """Numbers of the tokens of texts before they are truncated, those around them included.
 
         Args:

@@ -186,18 +186,18 @@ class TokenClassificationTask(LabelTask, TextTask):
         """Returns a few texts of different lengths, made of the most frequent tokens."""
         texts = super().example_texts()
         texts = [*texts, " ".join(texts)]
-        lengths = self.lengths(texts)
+        lengths = self.token_counts(texts)
         return [
             text for text, length in zip(texts, lengths, strict=True) if length <= self.max_length
         ] or [""]
 
-    def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Returns the numbers of tokens of texts, including start and end tokens."""
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """Numbers of the tokens of texts before they are truncated, start and end included."""
         _, pieces = word_pieces(self.tokenizer, tf.constant(list(texts), tf.string))
         return (pieces.merge_dims(1, 2).row_lengths() + FRAME).numpy().tolist()
 
     def _batches(self, texts):
-        lengths = self.lengths(texts)
+        lengths = self.token_counts(texts)
         return fitting_batches(texts, lengths, "text", self.max_length, FRAME, self.truncate)
 
     def _tokenized(self, texts):

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import yaml
 
 from keras_attn.data.series.memory import columns_of_array, write_series
+from keras_attn.files import write_text
 from keras_attn.models import get_preset
 from keras_attn.reading import read_table
 from keras_attn.task_names import current_task_name
@@ -48,8 +50,6 @@ _OF_KERAS = {
     "verbose": "progress is always shown",
     "shuffle": "examples are always shuffled",
 }
-# Sections of a recipe that a task has already.
-_OF_THE_TASK = ("tokenizers", "model", "attention")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -280,15 +280,17 @@ def _left_as_it_was(out: Path) -> Iterator[None]:
 
 
 def _layers_of(task: Task, out: Path) -> list[dict[str, Any]]:
-    """Settings that begin with a task, which is saved in the run folder."""
+    """Settings that begin with a task, which is saved in the run folder.
+
+    One of a preset that was never trained is trained by the preset's recipe.
+    """
     start = out / _START
     task.save(start)
     preset = getattr(task, "preset", None)
-    recipe = get_preset(preset).recipe(task.kind) if preset else {}
-    kept = _without_task(recipe)
-    rules = {condition: _without_task(one) for condition, one in kept.get("by_amount", {}).items()}
-    kept["by_amount"] = rules
-    return [kept, {"init": str(start), "task": task.kind}]
+    of_preset = {"preset": preset, "task": task.kind}
+    if preset:
+        write_text(start / RUN_FILE, yaml.safe_dump(of_preset, sort_keys=False))
+    return [of_preset | {"init": str(start)}]
 
 
 def _taught_by(teacher: Any, folder: Path) -> dict[str, Any]:
@@ -320,11 +322,6 @@ def _saved_teacher(teacher: Task, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     teacher.save(path)
     return path
-
-
-def _without_task(sections: Mapping[str, Any]) -> dict[str, Any]:
-    """Sections of settings without those that a task has already."""
-    return {name: value for name, value in sections.items() if name not in _OF_THE_TASK}
 
 
 def _layer(settings: Mapping[str, Any]) -> dict[str, Any]:

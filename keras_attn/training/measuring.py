@@ -68,6 +68,8 @@ def evaluate(
     for line in run.remarks(task, texts):
         print(line)
     run.check_options(beams, perplexity)
+    if cut := run.count_cut(texts, task):
+        print(f"truncated: {cut:,} of {len(texts):,} {run.items}, which the task reads in part")
     with progress(run.count(texts), "measuring") as done:
         answers = run.answers(task, texts, beams, done)
     results = run.scores(texts, answers, metrics)
@@ -107,7 +109,7 @@ def measure_test(out: Path, settings: RunSettings, texts: Any) -> dict[str, floa
     # As it is loaded later: in float32, whatever precision it was trained in.
     task = run.task_class.load(task_folder(out))
     print(f"Measuring on {texts.name} …", flush=True)
-    if cut := run.count_cut(settings, texts, task):
+    if cut := run.count_cut(texts, task):
         print(f" truncated: {cut:,} of {len(texts):,} test {run.items}", flush=True)
     results = run.measure(task, texts, settings.metrics)
     write_text(out / RESULTS_FILE, json.dumps(results, indent=1) + "\n")

@@ -136,6 +136,8 @@ def test_long_texts_are_truncated(task, with_start, tmp_path):
     exported = open_exported(export_saved_model(made, tmp_path / "exported"))
     for other in (loaded, exported):
         assert_alike(other.predict_n_best([long], 1), made.predict_n_best([beginning], 1))
+        assert [one.count_truncated([long, beginning, long]) for one in (made, other)] == [2, 2]
+    assert task.count_truncated([long]) == 0  # it refuses them
 
 
 def test_of_a_text_of_many_words_the_beginning_is_read(task):

@@ -83,6 +83,7 @@ def test_what_is_too_long_is_cut_before_its_end_token():
     assert cut.tolist()[2] == [6, 2, 7, 0, 0]
     found = task.predict(TEXTS)
     np.testing.assert_allclose(found[0], found[4], atol=1e-6)
+    assert task.count_truncated([TEXTS[0], TEXTS[2]]) == 1
 
 
 def test_or_told():

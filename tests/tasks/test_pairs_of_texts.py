@@ -50,6 +50,7 @@ def test_ids_by_hand(with_start):
     assert [[one for one in row if one] for row in ids.tolist()] == expected
     counts = [len(pair) - 1 + 2 + with_start for pair in PAIRS]
     assert task.token_counts(PAIRS) == counts
+    assert task.count_truncated(PAIRS) == sum(count > 11 for count in counts)
 
 
 def test_lengths_are_shared():

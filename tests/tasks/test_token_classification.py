@@ -137,7 +137,7 @@ def test_example_texts_fit(task):
     for one in (task, make_task(max_length=3)):
         texts = one.example_texts()
         assert any(text for text in texts)
-        assert max(one.lengths(texts)) <= one.max_length
+        assert max(one.token_counts(texts)) <= one.max_length
     assert max(len(text.split()) for text in task.example_texts()) > 1
 
 
@@ -170,7 +170,8 @@ def test_words_beyond_the_maximum_length_are_untagged(task):
     made = make_task(truncate=True)
     read = "the cats " + "the " * 6  # cats are two pieces: nine tokens fit
     long = f"{read}cats the"
-    assert task.lengths([read]) == [11]
+    assert task.token_counts([read]) == [11]
+    assert made.count_truncated([read, long]) == 1
     (found,), (of_read,) = made.predict_n_best([long])[0], task.predict_n_best([read])[0]
     assert found.text == f"{of_read.text} {UNTAGGED} {UNTAGGED}"
     np.testing.assert_allclose(found.score, of_read.score, rtol=1e-5)

@@ -203,6 +203,17 @@ def test_callbacks_are_called(fitted):
     assert len(seen.calls) == 2
 
 
+def test_a_task_that_was_never_trained_is_trained_by_the_recipe_of_its_preset(tmp_path):
+    pairs = [(f"{word} film", label) for word, label in zip("abcd", "pnpn", strict=True)] * 9
+    task = Task.from_preset("encoder_tiny", pairs, **SMALL)
+    task.fit(pairs, out=tmp_path / "run", steps=1, batch_tokens=64)
+    found = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())["training"]
+    recipe = get_preset("encoder_tiny").recipe("classification")["training"]
+    # Fine-tuning has weight decay, and other rates.
+    assert found["weight_decay"] == recipe.get("weight_decay", 0.0) == 0.0
+    assert found["label_smoothing"] == recipe["label_smoothing"]
+
+
 @pytest.mark.slow
 def test_a_task_that_was_saved_trains_by_the_recipe_of_its_preset(tmp_path):
     task = Task.from_preset("g2p_small", PAIRS, **SMALL)

@@ -1,5 +1,6 @@
 """Base class of exported tasks: a loaded SavedModel and calls of its signatures."""
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,6 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.documents import read_json_object
+from keras_attn.tasks.base import Task
+from keras_attn.tasks.folders import EXPORTED_TASK, TASK_FILE
 from keras_attn.tasks.hypothesis import in_batches, length_sorted_batches
 from keras_attn.tasks.operations import perform
 from keras_attn.tasks.texts import shortened
@@ -44,6 +48,19 @@ class Exported:
         require_signatures(folder, model, self.needs)
         self.folder = folder
         self._model = model
+
+    def count_truncated(self, texts: Sequence[Any]) -> int:
+        """Counts the texts that are longer than the task reads (see `Task.count_truncated`)."""
+        return self._truncating.count_truncated(texts) if self._truncating else 0
+
+    @functools.cached_property
+    def _truncating(self) -> Task | None:
+        """The task that was exported, if it reads the beginning of longer texts."""
+        described = self.folder / EXPORTED_TASK
+        if not (described / TASK_FILE).is_file():
+            return None
+        truncates = read_json_object(described / TASK_FILE).get("truncate") is True
+        return Task.load(described) if truncates else None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.folder)!r})"

@@ -388,7 +388,7 @@ class TaskRun(DistilledRun, abc.ABC):
             metrics=settings.metrics,
         )
 
-    def count_cut(self, settings: RunSettings, texts: Any, task: Task) -> int:
+    def count_cut(self, texts: Any, task: Task) -> int:
         """The number of texts that a task reads the beginning of."""
         return 0
 

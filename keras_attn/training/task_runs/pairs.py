@@ -74,11 +74,8 @@ class PairsRun(TaskRun):
             max_source_length=limit,
         )
 
-    def count_cut(self, settings, texts, task):
-        if not self.roles or not self.long_texts or self.for_long_texts(settings) != "cut":
-            return 0
-        limit = self.longest_source(settings)
-        return sum(length > limit for length in self.source_lengths(task, list(texts.sources)))
+    def count_cut(self, texts, task):
+        return task.count_truncated(list(texts.sources))
 
     def source_lengths(self, task: Any, sources: list[Any]) -> list[int]:
         """Numbers of the tokens of sources, those around them included."""

@@ -108,9 +108,6 @@ class QuestionAnsweringRun(HeadRun):
     def check_test(self, settings, texts, task):
         pass  # Longer contexts are read in windows.
 
-    def count_cut(self, settings, texts, task):
-        return 0
-
     def described(self, texts):
         without = sum(not answers for answers in texts.targets)
         contexts = len({source.partition(BETWEEN)[2] for source in texts.sources})

@@ -94,9 +94,8 @@ class RankRun(HeadRun):
     def check_test(self, settings, texts, task):
         pass  # What is too long is cut.
 
-    def count_cut(self, settings, texts, task):
-        counts = task.token_counts(_pairs(texts))
-        return sum(length > task.max_length for length in counts)
+    def count_cut(self, texts, task):
+        return task.count_truncated(_pairs(texts))
 
     def described(self, texts):
         queries = len(texts.groups)

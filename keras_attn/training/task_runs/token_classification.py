@@ -79,7 +79,7 @@ class TokenClassificationRun(ClassificationRun):
         return self.task_class(model, tokenizers["text"], *head, longest, truncate)
 
     def source_lengths(self, task, sources):
-        return task.lengths(sources)
+        return task.token_counts(sources)
 
     def scores(self, texts, answers, metrics):
         return tag_scores(texts, answers, metrics)
