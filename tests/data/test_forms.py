@@ -249,9 +249,21 @@ MISTAKES = [
         "a.tsv",
         "crème brûlée à la carte\tb\n".encode("cp1252"),
         None,
-        r"may be in cp1252. .*cp1252\)",
+        r"may be in cp1252 \('crème brûlée à la carte'\)",
     ),
     ("a.tsv", "мы жили, дым шёл\tмыл\n".encode("cp1251"), None, r"may be in cp1251"),
+    (
+        "a.tsv",
+        8 * "Příliš žluťoučký kůň úpěl ďábelské ódy\tnákup\n".encode("iso8859_2"),
+        None,
+        r"iso8859_2 \('Příliš žluťoučký .*--encoding NAME",
+    ),
+    (
+        "a.tsv",
+        8 * "Zażółć gęślą jaźń, świetny zakup i szybka wysyłka\tdobry\n".encode("cp1250"),
+        None,
+        r"may be in cp1250 \('Zażółć.*cp1250\)",
+    ),
     ("a.tsv", b"PK\x03\x04 whatever", None, "expected text, found a ZIP archive or an Excel file"),
     ("a", b"PAR1 whatever", None, "expected text, found Parquet"),
 ]

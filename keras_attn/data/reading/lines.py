@@ -2,6 +2,7 @@
 
 import codecs
 import contextlib
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -59,6 +60,8 @@ _ENOUGH = 3  # bytes beyond ASCII to guess from
 # What files are found in; of encodings that differ in a few letters only the most frequent one.
 _USUAL = ["cp1252", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874"]
 _USUAL += ["cp932", "euc_jp", "gb18030", "big5", "cp949"]
+_RARE = ["cp1250", "iso8859_2", "cp1254", "mac_roman"]
+_SHOWN = 3
 _EXCERPT_LENGTH = 40
 _EMPTY = re.compile("[\\s\\u200b-\\u200f\\u2060\\ufeff]*")
 
@@ -244,10 +247,30 @@ def _guess(block: bytes, place: int) -> str:
     wrong = text.count(_REPLACEMENT)
     if sum(character > "\x7f" for character in text) - wrong > wrong / 2:
         return " Other lines are UTF-8: the file has several encodings."
-    found = charset_normalizer.from_bytes(sample, cp_isolation=_USUAL).best()
-    if found is None:
+    # Others are like these but for a few letters, and are shown beside them.
+    names = [
+        one.encoding
+        for encodings in (_USUAL, _RARE)
+        for one in charset_normalizer.from_bytes(sample, cp_isolation=encodings)
+    ]
+    best = next((name for name in names if name in _USUAL), None)
+    readings: dict[str, str] = {}  # the encoding by what a word is in it
+    for name in [best, *(name for name in names if name in _RARE)] if best else names:
+        readings.setdefault(_word_at(block, place, name), name)
+    if not readings:
         return ""
-    return f" The file may be in {found.encoding}. {_encoding_hint(found.encoding)}"
+    shown = [f"{name} ({word!r})" for word, name in itertools.islice(readings.items(), _SHOWN)]
+    hint = "Set `encoding` (--encoding NAME) to the one in which that reads well."
+    if len(readings) == 1:
+        hint = _encoding_hint(*readings.values())
+    return f" The file may be in {' or '.join(shown)}. {hint}"
+
+
+def _word_at(block: bytes, place: int, encoding: str) -> str:
+    """The words around a byte, as they are in an encoding."""
+    begin = max(block.rfind(b"\n", 0, place) + 1, block.rfind(b" ", 0, place) + 1)
+    line = re.split(rb"[\n\t]", block[begin : begin + _EXCERPT_LENGTH])[0]
+    return line.decode(encoding, "replace").strip()
 
 
 def _encoding_hint(name: str) -> str:
