@@ -189,7 +189,12 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--epochs", type=int, metavar="N", help="number of passes over the data")
     add("--steps", type=int, metavar="N", help="number of updates")
-    add("--max-minutes", type=float, metavar="M", help="stop cleanly after M minutes")
+    add(
+        "--max-minutes",
+        type=float,
+        metavar="M",
+        help="train for M minutes at most; what is measured at the end comes after them",
+    )
     add(
         "--batch-tokens",
         type=int,

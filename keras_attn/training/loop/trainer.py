@@ -376,7 +376,7 @@ class Trainer:
             if self._signals.in_validation and self._signals.received is not None:
                 raise StopValidation
             self._callbacks.on_test_begin()
-            own = self._validator.measure(final)
+            own = self._validator.measure(final, self._progress.validating)
             values = dict(zip(own, self._workers.from_chief(*own.values()), strict=True))
         finally:
             self._signals.in_validation = False

@@ -108,17 +108,22 @@ class Validator:
         """A few texts as (source, reference, prediction)."""
         return self._validation.samples() if self._validation.samples else []
 
-    def measure(self, final: bool = False) -> dict[str, float]:
+    def measure(
+        self, final: bool = False, show: Callable[[str], None] = lambda what: None
+    ) -> dict[str, float]:
         """Values by name: loss, nll, accuracy and perplexity per token, and decoded metrics.
 
         Args:
             final: Whether to use `final_metrics`.
+            show: Called with how far it is.
         """
         values = {}
         if self._plan is not None:
             totals = np.zeros(len(SUMS))
-            for batch in distributed_batches(self._strategy, self._validation.examples, self._plan):
+            batches = distributed_batches(self._strategy, self._validation.examples, self._plan)
+            for number, batch in enumerate(batches, 1):
                 totals += self._evaluate(batch).numpy()
+                show(f"loss of {number:,} of {len(self._plan):,} batches")
             values = means(dict(zip(SUMS, totals.tolist(), strict=True)))
             values["perplexity"] = math.exp(min(values["nll"], 700.0))
             values = named(values, self._loss_values)
@@ -126,5 +131,6 @@ class Validator:
         if final and self.has_final:
             decode = self._validation.final_metrics
         if decode is not None:
+            show("predicting")
             values |= {name: float(value) for name, value in decode().items()}
         return values

@@ -105,6 +105,13 @@ class ProgressReport:
         self._busy += time.monotonic() - self._mark
         self._mark = time.monotonic()
 
+    def validating(self, what: str) -> None:
+        """Shows how far a validation is."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=f"validation: {what}")
+        elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self.say(f"validation: {what}")
+
     def resume(self) -> None:
         """Marks that training continues."""
         self._mark = time.monotonic()

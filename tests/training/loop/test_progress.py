@@ -42,7 +42,12 @@ def test_the_speed_of_each_unit_is_shown(monkeypatch):
     for step in (1, 11, 21):
         now += 20
         progress.update(step, 1, 0.5, {"texts": 100, "tokens": 40000})
+    progress.validating("too early")
+    now += 10
+    progress.validating("loss of 7 of 9 batches")
     text = console.export_text()
+    assert "validation: loss of 7 of 9 batches" in text
+    assert "too early" not in text
     assert "step 21/30 epoch 1 loss 0.5000 5 texts/s, 2,000 tokens/s, 0:18 left" in text
     progress = ProgressReport(total_steps=300, console=console, minutes=1)
     for step in (1, 11, 21):
