@@ -143,8 +143,16 @@ def test_no_tensor_has_more_than_a_few_windows_of_elements():
     assert largest <= 2 * length * 2 * (window - 1 + 127)
 
 
-@pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize(("log2", "by_query"), [(11, False), (13, True)])
+@pytest.mark.parametrize(
+    ("is_causal", "log2", "by_query"),
+    [
+        (True, 11, False),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((False, 11, False), (False, 13, True), (True, 13, True))
+        ),
+    ],
+)
 def test_segments_give_what_the_whole_gives(monkeypatch, is_causal, log2, by_query):
     """One block in each, or two in the first and two, of which one is short, in the second."""
     real = np.random.default_rng(7).random((BATCH, 1, 50)) < 0.5

@@ -228,10 +228,15 @@ def test_yaml_of_a_search_is_plain(tmp_path, trained):
     ("given", "unvaried"),
     [
         ({"training": {"batch_tokens": 256}}, {"training.batch_tokens"}),
-        ({"training": {"learning_rate": 0.002}}, {"training.learning_rate"}),
-        (
+        pytest.param(
+            {"training": {"learning_rate": 0.002}},
+            {"training.learning_rate"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             {"model": {"num_layers": 2, "norm_first": False}},
             {"model.num_layers", "model.norm_first"},
+            marks=pytest.mark.slow,
         ),
         ({"model": {"rotary_positions": True}}, {"positions"}),
     ],

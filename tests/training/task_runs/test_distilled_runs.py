@@ -197,6 +197,7 @@ def test_what_a_task_does_not_have(task, how, message, tmp_path):
     refused(message, train, tmp_path / "run", taught(base(task, data), "runs/a", **how))
 
 
+@pytest.mark.slow
 def test_fit_with_a_teacher_from_python(labels, tmp_path):
     folder, data = labels
     teacher = Task.load(folder / "teacher")

@@ -41,6 +41,9 @@ CASES = {
 }
 
 
+LONG = ("causal_lm", "embedding", "masked_lm")
+
+
 def measured(task, tmp_path, lines=None, **options):
     """The task, its results and the rows of the file of errors."""
     family, usual = CASES[task]
@@ -53,7 +56,10 @@ def measured(task, tmp_path, lines=None, **options):
     return model, results, list(csv.DictReader(path.read_text().splitlines()))
 
 
-@pytest.mark.parametrize("task", CASES)
+@pytest.mark.parametrize(
+    "task",
+    [pytest.param(task, marks=pytest.mark.slow) if task in LONG else task for task in CASES],
+)
 def test_the_worst_come_first(task, tmp_path, monkeypatch):
     calls = Counter()
     run = type(TASK_RUNS[task])

@@ -118,6 +118,7 @@ def test_parts_follow_each_other_in_time(tmp_path):
     assert {name: len(part) for name, part in parts.items()} == {"train": 170, "validation": 30}
 
 
+@pytest.mark.slow
 def test_known_covariates_are_used_and_scales_do_not_matter(tmp_path):
     data, out = shops(), tmp_path / "run"
     options = {"columns": SHOPS, "horizon": 4, "context": 12, "model": SIZES}

@@ -81,9 +81,8 @@ def test_a_classifier_learns_to_see_a_letter(classifier):
     assert sample[1] in task.labels
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param("language_model", marks=pytest.mark.slow), "classifier"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["language_model", "classifier"])
 def test_evaluated_exported_verified_and_asked(kind, request, tmp_path, capsys):
     trained = request.getfixturevalue(kind)
     evaluates = True, kind == "classifier"

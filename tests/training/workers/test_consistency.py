@@ -46,6 +46,7 @@ def test_divergence_by_hand():
     np.testing.assert_allclose(value, 0.5 * math.log(2), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_without_dropout_nothing_changes(double):
     (batch,) = planned(1000)
     plain, sums, _ = one_update([batch], clip_norm=0.01, epsilon=0.001)
@@ -97,6 +98,7 @@ def test_update_against_the_papers_formula(double):
         np.testing.assert_allclose(after, expected, rtol=0, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_training_draws_predictions_together(tmp_path):
     """Under dropout the two predictions of a row come nearer than they do without the term."""
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.training.module_process import run_module
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
