@@ -1,6 +1,7 @@
 """Data that are named instead of read from files: data sets of packages, and generated ones."""
 
 import dataclasses
+import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from keras_attn.validation import UserError, require, require_one_of
 
 CMUDICT = "cmudict"
 LISTOPS = "listops"
+_ALIKE = 0.8
 _LARGEST = 10_000_000  # number behind a name, but for seeds
 _NAME = re.compile(r"\w{1,40}(:[\w=,-]{0,200})?")
 
@@ -123,3 +125,5 @@ def _refuse_other_names(sets: DataSets, paths: Sequence[str]) -> None:
             raise UserError(f"{path} is data for --task {SETS_OF_TEXTS[name].task}.")
         if has_arguments and sets:
             require_one_of("data", name, sets)
+        if near := difflib.get_close_matches(name, SETS_OF_TEXTS, 1, _ALIKE):
+            raise UserError(f"{path}: no such file. Did you mean the data {near[0]}?")

@@ -65,6 +65,7 @@ OTHERS = {
     "of no such task": ({}, ["listops"], "is data for --task classification"),
     "beside others": (SETS, ["letters", "letters:count=2"], "data by itself"),
     "misspelled": (TAGGED_SETS, ["recal:pairs=2"], "Did you mean 'recall'"),
+    "misspelled, alone": ({}, ["recal"], "no such file. Did you mean the data recall"),
 }
 
 
