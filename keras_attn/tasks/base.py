@@ -90,7 +90,7 @@ class Task(abc.ABC):
             )
 
     def count_truncated(self, texts: Sequence[Any]) -> int:
-        """Counts the texts of which the task reads the beginning alone, as they are too long.
+        """Counts the texts that are too long for the task, which reads their beginning alone.
 
         Args:
             texts: What `predict` takes.
