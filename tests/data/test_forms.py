@@ -251,6 +251,7 @@ MISTAKES = [
         None,
         r"may be in cp1252 \('crème brûlée à la carte'\)",
     ),
+    ("a.tsv", b"1\ta\tx\n2\tb\ty\n", None, "say which to read: --columns text=2 label=3"),
     ("a.tsv", "мы жили, дым шёл\tмыл\n".encode("cp1251"), None, r"may be in cp1251"),
     (
         "a.tsv",

@@ -330,7 +330,7 @@ def _wrong_tabs(table: Table, roles: tuple[str, ...], selection: Selection, reco
     column = len(line) + 1 if count < width else len("\t".join(record.cells[:width])) + 1
     place = f"{table.place(record)}, column {column}"
     hint = row_names_hint(record.cells, width)
-    if not selection.has_header and count > width:
+    if record.line == 1 and count > width:
         columns = " ".join(f"{role}={at}" for at, role in enumerate(roles, count - width + 1))
         hint = f" (of more columns, say which to read: --columns {columns})"
     if width == len(roles):
