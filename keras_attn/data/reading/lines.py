@@ -247,16 +247,12 @@ def _guess(block: bytes, place: int) -> str:
     wrong = text.count(_REPLACEMENT)
     if sum(character > "\x7f" for character in text) - wrong > wrong / 2:
         return " Other lines are UTF-8: the file has several encodings."
-    # Others are like these but for a few letters, and are shown beside them.
-    names = [
-        one.encoding
-        for encodings in (_USUAL, _RARE)
-        for one in charset_normalizer.from_bytes(sample, cp_isolation=encodings)
-    ]
-    best = next((name for name in names if name in _USUAL), None)
+    usual = charset_normalizer.from_bytes(sample, cp_isolation=_USUAL).best()
+    # They are like usual ones but for a few letters, and are shown beside them.
+    rare = charset_normalizer.from_bytes(sample, cp_isolation=_RARE)
     readings: dict[str, str] = {}  # the encoding by what a word is in it
-    for name in [best, *(name for name in names if name in _RARE)] if best else names:
-        readings.setdefault(_word_at(block, place, name), name)
+    for one in ([usual] if usual else []) + list(rare):
+        readings.setdefault(_word_at(block, place, one.encoding), one.encoding)
     if not readings:
         return ""
     shown = [f"{name} ({word!r})" for word, name in itertools.islice(readings.items(), _SHOWN)]

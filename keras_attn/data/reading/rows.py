@@ -238,10 +238,11 @@ def table_rows(
     if notes is not None and selection.note:
         notes.append(f"{path}: {selection.note}")
     rows = table.after_header if selection.has_header else table.records
+    has_lists = table.names is not None and "tags" not in found  # as JSON and Parquet may
     joined: dict[str, str] = {}  # a text by the part whose lists were made into texts
     for record in rows(selection.keys):
         row = _row(table, found, selection, record, form.separator)
-        if "tags" not in found:
+        if has_lists:
             for role, key, field in zip(found, selection.keys, row.fields, strict=False):
                 if isinstance(field, str) and isinstance(record.cells[key], list | tuple):
                     joined.setdefault(role, field)
