@@ -22,6 +22,7 @@ from keras_attn.tasks.texts import (
     framed_ids,
     real_ids,
 )
+from keras_attn.tasks.truncating import TruncatingTask
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of
 
@@ -29,7 +30,7 @@ _POOLER = "pooler"
 _SIGNATURES = ("serving_default", "token_ids", "attention")
 
 
-class EmbeddingTask(TextTask):
+class EmbeddingTask(TruncatingTask, TextTask):
     """Embeds texts as vectors.
 
     A text is put between the tokenizer's start and end tokens (`[CLS]` and `[SEP]` for

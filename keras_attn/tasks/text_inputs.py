@@ -20,13 +20,14 @@ from keras_attn.tasks.texts import (
     shortened,
 )
 from keras_attn.tasks.token_view import TokenView, token_texts
+from keras_attn.tasks.truncating import TruncatingTask
 from keras_attn.tasks.whole_inputs import WholeInputTask
 from keras_attn.tokenizers import Tokenizer, pair_ids
 from keras_attn.tokenizers.text_pairs import BETWEEN, require_ends_between, segment_ids
 from keras_attn.validation import require, require_positive
 
 
-class TextInputs(WholeInputTask):
+class TextInputs(TruncatingTask, WholeInputTask):
     """Base class of tasks whose inputs are texts.
 
     Attributes:

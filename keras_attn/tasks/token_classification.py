@@ -22,6 +22,7 @@ from keras_attn.tasks.texts import (
     framed,
     real_ids,
 )
+from keras_attn.tasks.truncating import TruncatingTask
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
 from keras_attn.validation import require, require_one_of
 
@@ -31,7 +32,7 @@ UNTAGGED = "_"
 _NUMBERS = tf.TensorSpec([None], tf.int32)
 
 
-class TokenClassificationTask(LabelTask, TextTask):
+class TokenClassificationTask(TruncatingTask, LabelTask, TextTask):
     """Tags each word of a text, for example with named entities or parts of speech.
 
     Words are separated by ASCII white space and tokenized one by one; start and end tokens surround
