@@ -45,20 +45,25 @@ def boolean_masks(**given: Any) -> tuple:
         **given: Masks by name, or None.
 
     Returns:
-        The boolean masks in their order, None where there is none, and at the end a scalar boolean
-        tensor, `False` where a mask is refused, or None where no mask had to be traced.
+        The boolean masks in their order, one tensor for what is given under several names and None
+        where there is none, and at the end a scalar boolean tensor, `False` where a mask is
+        refused, or None where no mask had to be traced.
 
     Raises:
         UserError: A mask holds something else than 0 and 1.
     """
-    read = {name: _zeros_and_ones(name, mask) for name, mask in given.items()}
+    read: dict[int, tuple] = {}
+    for name, mask in given.items():
+        if id(mask) not in read:
+            read[id(mask)] = _zeros_and_ones(name, mask)
+    found = {key: mask for key, (mask, _) in read.items()}
     valid = combine_masks(*(valid for _, valid in read.values()))
-    if valid is None:
-        return (*(mask for mask, _ in read.values()), None)
-    names = " and ".join(f"`{name}`" for name, (_, one) in read.items() if one is not None)
-    fail_where_false(valid, f"{names} must hold {_EXPECTED}")
-    found = [None if mask is None else mask | ~valid for mask, _ in read.values()]
-    return (*found, valid)
+    if valid is not None:
+        traced = [name for name, mask in given.items() if read[id(mask)][1] is not None]
+        names = " and ".join(f"`{name}`" for name in traced)
+        fail_where_false(valid, f"{names} must hold {_EXPECTED}")
+        found = {key: None if mask is None else mask | ~valid for key, mask in found.items()}
+    return (*(found[id(mask)] for mask in given.values()), valid)
 
 
 def unless_refused(outputs: Tensor, valid: Any) -> Tensor:
@@ -109,7 +114,7 @@ def causal_mask(target_length: Any, source_length: Any) -> Any:
 
 
 def combine_masks(*masks: Any) -> Any:
-    """Joins masks with a logical AND.
+    """Joins masks with a logical AND, each once however often it is given.
 
     Args:
         *masks: Boolean tensors whose shapes broadcast together, or None.
@@ -123,7 +128,7 @@ def combine_masks(*masks: Any) -> Any:
         array([False,  True, False])
     """
     combined = None
-    for mask in masks:
+    for mask in {id(mask): mask for mask in masks}.values():
         if mask is not None:
             mask = _boolean("mask", mask)
             combined = mask if combined is None else ops.logical_and(combined, mask)

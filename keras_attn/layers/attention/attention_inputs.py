@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import keras
-import ml_dtypes
 import numpy as np
 from keras import ops
 
@@ -85,8 +84,8 @@ class AttentionInputs(NamedTuple):
         Keys and values are hidden by their masks and by an `attention_mask` that hides them from
         every query, queries by `query_mask`; the masks must be boolean. A tensor in both roles
         stays one tensor. What it holds at a key that is hidden is still a query where `query_mask`
-        does not hide that: there its numbers are kept, which no real query sees, but for NaN and
-        those from 2^56 on, whose products could become NaN. These are 0.
+        does not hide that: there its numbers are kept, which no real query sees, unless one is NaN
+        or their sum reaches 2^56, where products could become NaN. Such a vector is 0.
 
         Args:
             dtype: Dtype that the mechanism computes in.
@@ -156,13 +155,10 @@ def _shape(x: Tensor) -> tuple:
 
 
 def _visible_or_finite_query(x: Tensor, visible: Any, query_mask: Tensor) -> Any:
-    # NaN is not below anything.
-    greatest = float(ml_dtypes.finfo(keras.backend.standardize_dtype(x.dtype)).max)
-    kept = ops.less(ops.absolute(x), min(_LARGEST_QUERY, greatest))
-    if query_mask is not None:
-        kept = ops.logical_and(kept, ops.expand_dims(query_mask, -1))
-    kept = ops.logical_or(kept, ops.expand_dims(visible, -1))
-    return ops.where(kept, x, ops.zeros((), x.dtype))
+    # By the vector: each further operation over all numbers costs a small layer 2% of its time. The
+    # sum is NaN where a number is, and NaN is not below anything.
+    kept = ops.less(ops.sum(ops.absolute(ops.cast(x, "float32")), axis=-1), _LARGEST_QUERY)
+    return without_hidden(x, ops.logical_or(visible, masks.combine_masks(kept, query_mask)))
 
 
 def _seen_by_any(attention_mask: Tensor) -> Any:
