@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 from keras import ops
 
