@@ -28,7 +28,7 @@ def test_operations_of_dense_attention():
     (figure,) = measure_attention([2_000_000], ["dense"])
     n, d = 2_000_000, 512
     assert figure["operations"] == 2 * (4 * n * d * d + 2 * n * n * d)
-    assert figure["error"].startswith("needs about 640000 GB")
+    assert figure["error"].startswith("needs about 512000 GB")
 
 
 def test_what_cannot_be_causal_is_left_out(monkeypatch):
