@@ -7,9 +7,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attn.ops.autodiff import custom_gradient
+from keras_attn.ops.autodiff import custom_gradient, wait_for
 from keras_attn.ops.known_values import known_values
-from keras_attn.ops.softmax import softmax_with_sums
+from keras_attn.ops.softmax import MASKED_SCORE, softmax
 from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
@@ -134,15 +134,18 @@ def _smoothed_cross_entropy(
 
     @custom_gradient
     def losses_of(logits: Tensor) -> tuple[Any, Callable]:
-        probabilities, largest, total = softmax_with_sums(logits)
-        largest = ops.squeeze(largest, axis=-1)
-        log_total = largest + ops.log(ops.squeeze(total, axis=-1))
         target = ops.squeeze(
             ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1), axis=-1
         )
-        losses = log_total - (1 - smoothing) * target
+        largest = ops.max(logits, axis=-1, initial=MASKED_SCORE)
+        losses = -(1 - smoothing) * target
         if smoothing:
             losses = losses - smoothing * ops.mean(logits, axis=-1)
+        # The softmax comes last: it takes the place of the logits in memory then.
+        (last,) = wait_for([logits], [losses, largest])
+        probabilities = softmax(last)
+        log_total = largest - ops.log(ops.max(probabilities, axis=-1, initial=0.0))
+        losses = losses + log_total
         correct = ops.cast(ops.greater_equal(target, largest), logits.dtype)
 
         def gradient(upstream: Tensor, *_: Any) -> Tensor:
