@@ -1,5 +1,7 @@
 """A matrix product with a bias, against NumPy, and the dense layer made of it."""
 
+import statistics
+
 import keras
 import numpy as np
 import pytest
@@ -44,3 +46,28 @@ def test_the_layer_is_that_of_keras(training):
     ours.build(x.shape)
     ours.set_weights(theirs.get_weights())
     np.testing.assert_allclose(np.array(ours(x, training=training)), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("compiled", [False, True, "xla"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gelu_is_exact_in_every_precision(dtype, compiled, training):
+    """GELU(x) = x P(X <= x) of a normal X, its slope P(X <= x) + x p(x)."""
+    x, kernel, bias = numbers(1, 2, 3, 5), numbers(2, 5, 7), numbers(3, 7)
+    upstream = numbers(4, 2, 3, 7)
+    found, *grads = context_and_gradients(
+        lambda *arguments: ops.cast(
+            linear(*(ops.cast(one, dtype) for one in arguments), keras.activations.gelu, training),
+            "float32",
+        ),
+        *(x, kernel, bias, upstream),
+        compiled=compiled,
+    )
+    product = x @ kernel + bias
+    below = np.vectorize(statistics.NormalDist().cdf)(product)
+    slope = below + product * np.vectorize(statistics.NormalDist().pdf)(product)
+    rows = (upstream * slope).reshape(-1, 7)
+    wanted = (upstream * slope) @ kernel.T, x.reshape(-1, 5).T @ rows, rows.sum(axis=0)
+    near = 1e-5 if dtype == "float32" else 0.1
+    np.testing.assert_allclose(found, product * below, atol=near)
+    assert_close(grads, wanted, atol=near)
