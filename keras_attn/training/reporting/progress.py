@@ -46,6 +46,7 @@ class ProgressReport:
         self._end = math.inf if minutes is None else time.monotonic() + 60 * minutes
         self._last_line = self._mark = time.monotonic()
         self._is_announced = False
+        self._long_part: str | None = None  # of a validation
         self._bar = None
         if self._console.is_terminal:
             self._bar = Progress(
@@ -93,7 +94,7 @@ class ProgressReport:
                 self.say(
                     f"The {self._total - step:,} updates to come take about "
                     f"{self._time_left(step)} at {speed_of_updates:.3g} a second, without "
-                    "validations."
+                    "validations and the test."
                 )
         if self._bar is not None:
             self._bar.update(self._task, completed=step, description=description, speed=speed)
@@ -106,14 +107,18 @@ class ProgressReport:
         self._mark = time.monotonic()
 
     def validating(self, what: str) -> None:
-        """Shows how far a validation is."""
+        """Shows how far a validation is; after a long part of it, what the next part is."""
+        kind = what.partition(" ")[0]
+        is_next = self._long_part not in (None, kind)
         if self._bar is not None:
             self._bar.update(self._task, description=f"validation: {what}")
-        elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+        elif is_next or time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
             self.say(f"validation: {what}")
+            self._long_part = kind
 
     def resume(self) -> None:
         """Marks that training continues."""
+        self._long_part = None
         self._mark = time.monotonic()
 
     def say(self, line: str) -> None:

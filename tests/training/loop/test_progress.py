@@ -45,8 +45,15 @@ def test_the_speed_of_each_unit_is_shown(monkeypatch):
     progress.validating("too early")
     now += 10
     progress.validating("loss of 7 of 9 batches")
+    progress.validating("loss of 8 of 9 batches")
+    progress.validating("predicting")  # after a long part at once
+    progress.resume()
+    progress.validating("predicting again")
     text = console.export_text()
     assert "validation: loss of 7 of 9 batches" in text
+    assert "validation: predicting" in text
+    assert "8 of 9" not in text
+    assert "again" not in text
     assert "too early" not in text
     assert "step 21/30 epoch 1 loss 0.5000 5 texts/s, 2,000 tokens/s, 0:18 left" in text
     progress = ProgressReport(total_steps=300, console=console, minutes=1)
