@@ -35,10 +35,11 @@ _SEASON_FROM = 0.8  # of the steps: what is held out says nothing about the seas
 _HORIZON = 12  # steps, where there is no season
 _MOST_OF_SERIES = 0.1  # that the horizon is by default
 _SEASONS = 2  # in a context
+_SHORT_SEASONS, _MOST_STEPS = 9, 64  # in a context, where seasons are short
 _LEAST_CONTEXT = 32
 _PATCHES = 24  # about so many in a context
 _LEAST_BEFORE = 4  # steps of a series before a forecast, or a season
-_CONTEXTS_FOR_MEAN = 30
+_CONTEXTS_FOR_MEAN = 30  # in a series, to know its mean, or for a longer context
 _MIXED = 0.5  # of the windows in training
 _MOST_WINDOWS = 20_000  # that are measured, at equal distances
 _LONGEST_PAST = 2_048  # steps that are given to an export
@@ -324,10 +325,16 @@ def horizon_of(data: DataSettings, part: SeriesPart) -> int:
 
 
 def context_of(data: DataSettings, part: SeriesPart) -> int:
-    """The context: as set, or two seasons and at least two horizons and 32 steps."""
+    """The context: as set, or two seasons and at least two horizons and 32 steps.
+
+    Nine short seasons, of at most 64 steps, show more of their form; series must be long for them.
+    """
     if data.context is not None:
         return data.context
-    return max(_SEASONS * max(part.season, horizon_of(data, part)), _LEAST_CONTEXT)
+    context = max(_SEASONS * max(part.season, horizon_of(data, part)), _LEAST_CONTEXT)
+    longer = _SHORT_SEASONS * part.season
+    is_long = np.median(part.table.ends()) >= _CONTEXTS_FOR_MEAN * longer
+    return max(context, longer) if longer <= _MOST_STEPS and is_long else context
 
 
 def _patch_length(settings: RunSettings, context: int) -> int:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import types
 
 import numpy as np
 import pandas
@@ -14,6 +15,7 @@ from keras_attn.tasks import Task
 from keras_attn.training import run as job
 from keras_attn.training.run_settings import DataSettings, RunSettings, read_run_file
 from keras_attn.training.task_runs import TASK_RUNS
+from keras_attn.training.task_runs.forecast import context_of
 from tests.refusals import refused
 from tests.training.task_runs.made import (
     SIZES,
@@ -193,6 +195,16 @@ def test_mistakes_at_the_command_line(run, tmp_path, capsys):
         error = capsys.readouterr().err
         assert error.count("\n") == 1
         assert any(part in error for part in message.split("|")), error
+
+
+@pytest.mark.parametrize(
+    ("season", "steps", "context"),
+    [(7, 1890, 63), (7, 1889, 32), (5, 2000, 45), (8, 9000, 32), (12, 9000, 32), (52, 2284, 104)],
+)
+def test_the_context_has_more_of_short_seasons(season, steps, context):
+    table = types.SimpleNamespace(ends=lambda: np.array([steps]))
+    part = types.SimpleNamespace(table=table, season=season)
+    assert context_of(DataSettings([]), part) == context
 
 
 # The least error that any forecast can have follows from the numbers that made the series.
