@@ -64,7 +64,7 @@ def linear(
             outputs = ops.add(outputs, bias)  # knows a bias where the number of rows is not known
         else:
             outputs = outputs + bias if in_training else outputs - ops.negative(bias)
-    if activation is not None and is_gelu and is_half and not joined:
+    if is_gelu and is_half and not joined:
         outputs = ops.cast(activation(ops.cast(outputs, "float32")), outputs.dtype)
     elif activation is not None:
         outputs = activation(outputs)

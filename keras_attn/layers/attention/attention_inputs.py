@@ -84,7 +84,7 @@ class AttentionInputs(NamedTuple):
         every query, queries by `query_mask`; the masks must be boolean. A tensor in both roles
         stays one tensor. What it holds at a key that is hidden is still a query where `query_mask`
         does not hide that: there its numbers are kept, which no real query sees, unless one is NaN
-        or their sum reaches 2^56, where products could become NaN. Such a vector is 0.
+        or their sizes add up to 2^56, where products could become NaN. Such a vector is 0.
 
         Args:
             dtype: Dtype that the mechanism computes in.
