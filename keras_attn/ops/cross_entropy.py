@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attn.ops.adding import add_at
 from keras_attn.ops.autodiff import custom_gradient, wait_for
 from keras_attn.ops.known_values import known_values
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
@@ -150,13 +151,11 @@ def _smoothed_cross_entropy(
 
         def gradient(upstream: Tensor, *_: Any) -> Tensor:
             column = ops.expand_dims(upstream, -1)
-            spread = smoothing / vocabulary
             grad = probabilities * column
             if smoothing:
-                grad = grad - spread * column
-            at_label = (ops.exp(target - log_total) - spread - (1 - smoothing)) * upstream
+                grad = grad - smoothing / vocabulary * column
             rows = ops.arange(ops.shape(labels)[0], dtype="int32")
-            return ops.scatter_update(grad, ops.stack([rows, labels], axis=1), at_label)
+            return add_at(grad, rows, labels, (smoothing - 1) * upstream)
 
         return (losses, log_total - target, correct), gradient
 

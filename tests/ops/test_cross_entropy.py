@@ -1,5 +1,6 @@
 """Cross-entropy against the formula written out label by label."""
 
+import contextlib
 import math
 
 import keras
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn.ops.adding import add_at, adds_in_place
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from tests.ops.naive import context_and_gradients
 from tests.ops.naive_cross_entropy import naive_loss
@@ -43,9 +45,9 @@ def test_sums_against_naive_formula(batch, smoothing):
     np.testing.assert_allclose(nll, naive_loss(labels, logits, 0.0).sum(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("compiled", [False, True, "xla", "in place"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_gradient_against_automatic_differentiation(batch, smoothing, jit):
+def test_gradient_against_automatic_differentiation(batch, smoothing, compiled):
     labels, logits = batch
 
     def plain(logits):
@@ -57,10 +59,12 @@ def test_gradient_against_automatic_differentiation(batch, smoothing, jit):
         return token_cross_entropy(labels, logits, smoothing)[0]
 
     wide = logits if keras.backend.backend() == "jax" else logits.astype("float64")
-    found, expected = (
-        context_and_gradients(function, wide, np.float32(1), compiled="xla" if jit else False)[1]
-        for function in (ours, plain)
-    )
+    in_place = compiled == "in place" and keras.backend.backend() == "tensorflow"
+    with adds_in_place() if in_place else contextlib.nullcontext():
+        found, expected = (
+            context_and_gradients(function, wide, np.float32(1), compiled=compiled)[1]
+            for function in (ours, plain)
+        )
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -96,3 +100,26 @@ def test_classes_without_a_column_for_padding(smoothing):
     np.testing.assert_allclose(sums[0], np.sum(losses), rtol=1e-6)
     assert sums[2:] == [4, correct]
     assert 0 < correct < 4
+
+
+@pytest.mark.tensorflow
+def test_adding_in_place_changes_nothing_that_is_held():
+    import tensorflow as tf
+
+    rows, columns = np.array([0, 2]), np.array([1, 3])
+
+    @tf.function
+    def run(x):
+        fresh = x * 2.0
+        with adds_in_place():
+            return add_at(fresh, rows, columns, tf.constant([1.0, -1.0])), fresh * 1.0, x
+
+    x = np.arange(12, dtype="float32").reshape(3, 4)
+    expected = 2 * x
+    expected[rows, columns] += [1, -1]
+    added, fresh, unchanged = run(tf.constant(x))
+    np.testing.assert_array_equal(added, expected)
+    np.testing.assert_array_equal(fresh, 2 * x)
+    np.testing.assert_array_equal(unchanged, x)
+    with adds_in_place():
+        assert add_at(tf.zeros((0, 4)), rows[:0], columns[:0], tf.zeros((0,))).shape == (0, 4)

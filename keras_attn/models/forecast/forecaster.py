@@ -12,12 +12,11 @@ from keras_attn.layers.dense import Dense
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.configured_model import read_options
+from keras_attn.models.forecast.scaled_window import read_window
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes
 from keras_attn.ops import windows
 from keras_attn.validation import is_real, require, require_positive
 
-_FARTHEST = 5  # deviations that the context is from the center
-_WEIGHT_OF_USUAL = 8  # of the usual variance of a context, that of its own being 1
 QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Levels that are forecast by default."""
 
@@ -41,9 +40,9 @@ class Forecaster(Backbone):
 
     Context and horizon are one sequence of patches of time, in which the targets of the horizon are
     missing; a stack of encoder blocks fills in their quantiles. A linear forecast from all values
-    of the context and all known covariates is added; both begin at 0, the mean of the context.
-    Everything is computed on the scale of the context's own values, so that a series may have any
-    level and scale.
+    of the context and all known covariates is added; both begin at 0, the mean of the context
+    (a run of the task `forecast` begins with a ridge regression). Everything is computed on the
+    scale of the context's own values, so that a series may have any level and scale.
 
     Args:
         context: Number of steps that are read.
@@ -170,29 +169,18 @@ class Forecaster(Backbone):
         if centers:
             inputs["center"] = keras.Input((targets,), dtype="float32", name="center")
             inputs["scale"] = keras.Input((targets,), dtype="float32", name="scale")
-        own, of_known_steps = inputs["past"][..., : targets + unknown], None
-        mean, deviation = windows.window_statistics(own)
-        if centers:
-            usual = ops.pad(inputs["scale"], [[0, 0], [0, unknown]])[:, None]
-            squares = ops.square(deviation) + _WEIGHT_OF_USUAL * ops.square(usual)
-            both = ops.sqrt(squares / (1 + _WEIGHT_OF_USUAL))
-            deviation = ops.where((usual > 0) & (deviation > 0), both, deviation)
-        values, observed = windows.standardized(own, mean, deviation)
-        sequence = [ops.pad(each, [[0, 0], [0, steps], [0, 0]]) for each in (values, observed)]
+        scaled, of_known_steps = read_window(inputs, targets, unknown), None
+        sequence = [
+            ops.pad(each, [[0, 0], [0, steps], [0, 0]]) for each in (scaled.values, scaled.observed)
+        ]
         if known:
             of_known_steps = _known(inputs["past"][..., targets + unknown :], inputs["future"])
             of_known_steps /= ops.convert_to_tensor(known_scales, "float32")
             sequence.append(ops.pad(of_known_steps, [[0, 0], [0, steps - horizon], [0, 0]]))
-        from_values = values[..., :targets]
         if centers:
-            center, _ = windows.standardized(
-                inputs["center"][:, None], mean[..., :targets], deviation[..., :targets]
-            )
-            center = ops.clip(center, -_FARTHEST, _FARTHEST)
-            sequence.append(ops.repeat(center, context + steps, axis=1))
-            from_values = ops.concatenate([from_values, center], axis=1)
+            sequence.append(ops.repeat(scaled.of_targets[:, context:], context + steps, axis=1))
         has_target = ops.pad(
-            ops.max(observed[..., :targets], axis=-1, keepdims=True),
+            ops.max(scaled.observed[..., :targets], axis=-1, keepdims=True),
             [[0, 0], [0, steps], [0, 0]],
             constant_values=1,
         )
@@ -201,14 +189,14 @@ class Forecaster(Backbone):
         ahead = output(vectors[:, -shape[0] :])
         ahead = spread(ops.reshape(ahead, (-1, steps, targets * len(quantiles)))[:, :horizon])
         ahead = ops.reshape(ahead, (-1, horizon, targets, len(quantiles)))
-        middle = linear(from_values)
+        middle = linear(scaled.of_targets)
         if known:
             # What was known of the context explains values that the forecast must not continue.
             middle += of_known(of_known_steps[:, context:]) + of_past(of_known_steps[:, :context])
         # The smaller term first: as the second one, Keras takes it for a bias where sizes agree.
         ahead = ops.cast(middle, "float32")[..., None] + ops.cast(ahead, "float32")
         standard = ops.sort(ahead, axis=-1)
-        mean, deviation = mean[..., :targets, None], deviation[..., :targets, None]
+        mean, deviation = scaled.mean[..., None], scaled.deviation[..., None]
         super().__init__(inputs, mean + standard * deviation, **kwargs)
 
         # === Config ===

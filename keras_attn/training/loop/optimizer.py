@@ -168,7 +168,8 @@ def averaged_weights(
         optimizer: From `make_optimizer`.
         variables: Those that it was made for; they have their own values again afterwards.
     """
-    if not getattr(optimizer, "inner_optimizer", optimizer).use_ema:
+    updated = int(optimizer.iterations) > 0  # averages begin with the first update
+    if not (updated and getattr(optimizer, "inner_optimizer", optimizer).use_ema):
         yield
         return
     own = [variable.numpy() for variable in variables]

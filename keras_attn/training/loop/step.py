@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_attn.ops.adding import adds_in_place
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.renamed import renamed_arguments
 from keras_attn.tensors import Tensor
@@ -135,6 +136,8 @@ class TrainingStep:
         self._gradients = self._sums_and_gradients
         if jit:
             self._gradients = tf.function(self._sums_and_gradients, jit_compile=True)
+        elif not whole_updates:
+            self._gradients = adds_in_place()(self._sums_and_gradients)
         self._accumulators = _make_accumulators(model, strategy) if accumulate else None
         # Then one replica's micro-batch is the whole update, and its number of tokens known.
         self._is_whole = not accumulate and strategy.num_replicas_in_sync == 1

@@ -270,6 +270,8 @@ class Trainer:
         """Trains until the settings, a callback, a signal or the clock ends it."""
         self._callbacks.on_train_begin()
         self._agree()
+        if self._state.step == 0 and self._validator is not None and self._validator.from_start:
+            self._write_row(self._validate())
         if self._validation_is_due and self._state.validated_step != self._state.step:
             self._milestone()  # an earlier part of the run ended just before it
         while not self._ending.is_enough:
@@ -349,9 +351,10 @@ class Trainer:
         self._look()
         sums = named(means(state.epoch_sums), self._loss_values)
         shown = " ".join(f"{name} {sums[name]:.4f}" for name in _SHOWN if name in sums)
+        what = f"epoch {state.epoch + 1} step {state.step} {shown}"
         try:
             with averaged_weights(self._optimizer, self._model.trainable_variables):
-                value = self._measure(f"epoch {state.epoch + 1} step {state.step} {shown}")
+                value = self._measure(what if state.step else "before the first update")
                 self._sample()
                 if value is not None and state.judge(value, self._goal):
                     self._weights.save_best()
@@ -403,11 +406,14 @@ class Trainer:
                 state.history[-1] |= validation
                 self._recorder.row(state.history)
             return
-        means_of_row = named(state.end_row(), (*self._loss_values, "gradient_norm"))
-        row = {"step": state.step, "epoch": state.epoch + 1, **means_of_row}
-        row["learning_rate"] = self._learning_rate
+        row = {"step": state.step, "epoch": state.epoch + 1}
+        if state.step:
+            row |= named(state.end_row(), (*self._loss_values, "gradient_norm"))
+            row["learning_rate"] = self._learning_rate
         state.history.append({**row, **validation})
         self._recorder.row(state.history)
+        if not state.step:
+            return
         seconds, tokens = self._stopwatch.total, state.target_tokens
         self._recorder.timing(state.step, state.epoch + 1, seconds, tokens, self._padding_share)
 

@@ -30,6 +30,7 @@ class ValidationSet:
             run uses it at its end to choose between the best and the averaged weights. Or `None`.
         samples: Returns a few texts as (source, reference, prediction); or `None`.
         loss: Loss of these examples, as for `TrainingStep`; that of the training if `None`.
+        from_start: Whether the weights before the first update are a choice as well.
 
     Examples:
         >>> task = Task.load("saved_models/g2p_en")
@@ -45,6 +46,7 @@ class ValidationSet:
     final_metrics: Callable[[], dict[str, float]] | None = None
     samples: Callable[[], list[tuple[str, str, str]]] | None = None
     loss: Callable | None = None
+    from_start: bool = False
 
     def __post_init__(self) -> None:
         if self.examples is not None:
@@ -98,6 +100,11 @@ class Validator:
             self._plan = plan_epoch(
                 validation.examples, settings.batch_tokens, seed=None, static_shapes=static_shapes
             )
+
+    @property
+    def from_start(self) -> bool:
+        """Whether the weights before the first update are measured."""
+        return self._validation.from_start
 
     @property
     def has_final(self) -> bool:

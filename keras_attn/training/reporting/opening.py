@@ -59,7 +59,7 @@ def opening(
     if not values:
         return answers
     best_step, best, _ = values[_best(values, goal)]
-    text = f"{metric} {_shown(best)} on the validation texts, after {best_step:,} updates"
+    text = f"{metric} {_shown(best)} on the validation texts, {_after(best_step)}"
     if metric in results:
         text = f"{metric} {_shown(results[metric])} on {results['items']:,} test items; {text}"
     answers.append(Answer("How good is it?", f"{text}.", None))
@@ -75,9 +75,7 @@ def _learning(rows: Rows, values: Sequence[_Validation], metric: str, goal: str)
     memorizing = _memorizing(rows)
     if best < last:
         waited = f"{last - best} validation{'s' * (last - best > 1)}"
-        text = (
-            f"No: {metric} was best after {step:,} updates, and {waited} since did not improve it."
-        )
+        text = f"No: {metric} was best {_after(step)}, and {waited} since did not improve it."
         return Answer(question, text + memorizing, last - best < 3 and not memorizing)
     earlier = values[: -max(len(values) // 3, 1)]
     before = earlier[_best(earlier, goal)].value
@@ -119,7 +117,7 @@ def _against(
     errors: Mapping[str, Any],
 ) -> Answer:
     step, first, _ = values[0]
-    text = f"at the first validation, after {step:,} updates, it was {_shown(first)}."
+    text = f"at the first validation, {_after(step)}, it was {_shown(first)}."
     baseline = errors.get("baseline", {})
     if metric not in baseline.get("metrics", {}):
         return Answer("Against what?", text.capitalize(), None)
@@ -140,6 +138,10 @@ def _best(values: Sequence[_Validation], goal: str) -> int:
         if better(value, best, goal) or (value == best and loss < its_loss):
             found = place
     return found
+
+
+def _after(step: int) -> str:
+    return f"after {step:,} updates" if step else "before the first update"
 
 
 def _shown(value: float) -> str:

@@ -20,6 +20,7 @@ from keras_attn.evaluation.forecasts import (
     seasonal_errors,
     seasonal_naive,
 )
+from keras_attn.models.forecast.regression import fit_linear_forecast
 from keras_attn.tasks import ForecastTask, task_folder
 from keras_attn.tasks.base import TASK_FILE
 from keras_attn.tasks.forecast import written_example
@@ -42,6 +43,7 @@ _LEAST_BEFORE = 4  # steps of a series before a forecast, or a season
 _CONTEXTS_FOR_MEAN = 30  # in a series, to know its mean, or for a longer context
 _MIXED = 0.5  # of the windows in training
 _MOST_WINDOWS = 20_000  # that are measured, at equal distances
+_MOST_FITTED = 10_000  # windows of the linear forecast
 _LONGEST_PAST = 2_048  # steps that are given to an export
 _EXAMPLES, _DRAWN = 8, 4
 # Arguments of the model, and what they follow from.
@@ -191,6 +193,10 @@ class ForecastRun(TaskRun):
                 **_usual(texts, data.context),
                 patch_length=length,
             )
+            examples = self.examples(settings, texts, {}, None, held_out=True)
+            distance = -(-len(examples) // _MOST_FITTED)
+            every = np.arange(0, len(examples), distance)
+            fit_linear_forecast(model, *examples.assemble(every), distance)
         return ForecastTask(model, table.columns, data.season, data.time_steps)
 
     def check_test(self, settings, texts, task):
@@ -200,9 +206,10 @@ class ForecastRun(TaskRun):
     def validation_set(self, task, settings, texts):
         examples = self.examples(settings, texts, {}, task, held_out=True)
         if not settings.metrics:
-            return ValidationSet(examples)
+            return ValidationSet(examples, from_start=True)
         most = settings.data.decode_limit or _MOST_WINDOWS
-        return ValidationSet(examples, partial(self._own, task, texts, settings.metrics, most))
+        measure = partial(self._own, task, texts, settings.metrics, most)
+        return ValidationSet(examples, measure, from_start=True)
 
     def _own(self, task: Any, part: SeriesPart, metrics: list[str], most: int) -> dict[str, float]:
         found = _measured(part, self.answers(task, part, most=most))
