@@ -205,6 +205,7 @@ def _require_known(
     from keras_attn.data.reading.content import is_remote
     from keras_attn.data.reading.paths import expanded
     from keras_attn.layers.attention.registry import ATTENTION
+    from keras_attn.tokenizers.training_library import training_library
     from keras_attn.training.named_sets import SETS_OF_TEXTS, named_set
     from keras_attn.training.run_settings import DataSettings
 
@@ -220,6 +221,8 @@ def _require_known(
     columns = settings.get("data", {}).get("columns")
     for task in tasks:
         one = ARENA_TASKS[_base_name(task)]
+        if one.settings.get("tokenizers", {}).get("text", {}).get("kind") == "byte_level_bpe":
+            training_library()
         needed = one.settings["data"].get("columns", ("text", "label"))
         require(
             not one.of_files or columns is None or set(needed) <= set(columns),

@@ -1,5 +1,6 @@
 """The table and the picture of an arena's figures."""
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -99,7 +100,9 @@ def draw_arena(figures: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis, (title, draw, arguments) in zip(axes, panels, strict=False):
         draw(axis, title, measured, looks, *arguments)
-        axis.set_title("\n".join(textwrap.wrap(title, _TITLE)), fontsize="medium")
+        spaced = re.sub(r"([:,])(?=\S)", r"\1 ", title)
+        lines = textwrap.wrap(spaced, _TITLE, break_long_words=False)
+        axis.set_title("\n".join(lines), fontsize="medium")
         axis.set(ylabel="% right")
         axis.grid(alpha=0.3)
     for axis in axes[len(panels) :]:

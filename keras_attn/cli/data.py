@@ -59,6 +59,11 @@ def run(options: argparse.Namespace) -> None:
     if task == "forecast":
         _show_series(options)
         return
+    require(
+        not options.set or bool(options.preset or options.init),
+        "--set is for what a run would do with the data: name its --preset or --init.",
+        set=options.set,
+    )
     generated = named_set(SETS_OF_TEXTS, options.data)
     if generated:
         task = task or SETS_OF_TEXTS[options.data[0].partition(":")[0]].task

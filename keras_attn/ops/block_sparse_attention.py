@@ -144,12 +144,14 @@ def random_blocks(at: Tensor, last: Tensor, random_places: Tensor) -> tuple[Any,
         Numbers of blocks, int32 (batch, heads, count, random blocks), and which are new and exist.
     """
     steps, offsets = (ops.expand_dims(x, 1) for x in (random_places[0], random_places[1]))
-    at, last = ops.expand_dims(at, -1), ops.expand_dims(last, -1)
+    at, last = (ops.cast(ops.expand_dims(x, -1), "int32") for x in (at, last))
     place = ops.cast(at, steps.dtype) * steps + offsets  # (heads, count, random blocks)
-    left = ops.maximum(last - 4, 0)
+    # The block beside the first or the last one has a neighbor less that is left out.
+    beside_first, beside_last = (ops.cast(ops.equal(at, end), "int32") for end in (1, last - 1))
+    left = ops.maximum(last - 4 + ops.maximum(beside_first, beside_last), 0)
     found = ops.cast((place - ops.floor(place)) * ops.cast(left, place.dtype), "int32")
     found = 1 + ops.minimum(found, ops.maximum(left - 1, 0))
-    found = ops.where(ops.greater_equal(found, at - 1), found + 3, found)
+    found = ops.where(ops.greater_equal(found, at - 1), found + 3 - beside_first, found)
     number = ops.arange(random_places.shape[-1], dtype="int32")
     again = ops.equal(ops.expand_dims(found, -1), ops.expand_dims(found, -2))
     again = ops.any(ops.logical_and(again, number < ops.expand_dims(number, 1)), axis=-1)

@@ -18,7 +18,7 @@ from keras_attn.data import (
     load_recall,
     load_selective_copying,
 )
-from keras_attn.training.run_settings import DataSettings
+from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.validation import UserError, require, require_one_of
 
 CMUDICT = "cmudict"
@@ -36,11 +36,13 @@ class NamedSet:
         load: Returns the parts; its arguments can be set behind the name.
         settings: Arguments that settings `data` of the same name give.
         task: Name of the task that is learned from them.
+        characters: Whether each character is a token, since their texts have no words.
     """
 
     load: Callable[..., Mapping[str, Pairs]]
     settings: tuple[str, ...] = ()
     task: str = ""
+    characters: bool = False
 
 
 DataSets = Mapping[str, NamedSet]
@@ -48,7 +50,7 @@ DataSets = Mapping[str, NamedSet]
 SETS_OF_PAIRS: DataSets = {
     CMUDICT: NamedSet(load_cmudict, ("stress",), "seq2seq"),
     LISTOPS: NamedSet(load_listops, (), "classification"),
-    "pathfinder": NamedSet(load_pathfinder, (), "classification"),
+    "pathfinder": NamedSet(load_pathfinder, (), "classification", characters=True),
 }
 TAGGED_SETS: DataSets = {
     name: NamedSet(load, (), "token_classification")
@@ -111,6 +113,27 @@ def named_set(
             raise UserError(f"{paths[0]} does not fit into the memory.") from None
 
     return load
+
+
+def check_characters(sets: DataSets, settings: RunSettings) -> None:
+    """Raises for another tokenizer than one of characters, where the data need that.
+
+    Args:
+        sets: What there is, by name.
+        settings: The settings of a run.
+
+    Raises:
+        UserError: An image would be read as one word.
+    """
+    path = settings.data.train[0]
+    kind = settings.tokenizers.get("text", {}).get("kind")
+    found = sets.get(path.partition(":")[0])
+    require(
+        settings.init is not None or found is None or not found.characters or kind == "characters",
+        f"Each character of {path} is a pixel: set tokenizers.text.kind=characters, and "
+        "data.max_source_length=1026 for whole images.",
+        kind=kind,
+    )
 
 
 def _refuse_other_names(sets: DataSets, paths: Sequence[str]) -> None:

@@ -68,6 +68,9 @@ def test_generated_data(keras_attn):
     assert "lacks" not in output  # tags are no labels of texts
     output = keras_attn.output("data", "listops:train=9,validation=3,test=2", "--task", "masked_lm")
     assert "train: listops/train\n  9 rows\n  text: 9 different" in output
+    output = keras_attn.output("data", "pathfinder:train=3,validation=1,test=1")
+    assert output.count("Generating") == 1
+    assert "its --preset or --init" in keras_attn.refusal("data", f"recall:{sizes}", "--set", "x=1")
 
 
 TAGGING = ["--task", "token_classification"]

@@ -4,7 +4,8 @@ import pytest
 
 from keras_attn.data import Pairs
 from keras_attn.training.named_sets import SETS_OF_PAIRS, TAGGED_SETS, NamedSet, named_set
-from keras_attn.training.run_settings import DataSettings
+from keras_attn.training.run_settings import DataSettings, RunSettings
+from keras_attn.training.task_runs import TASK_RUNS
 from tests.refusals import refused, refused_in_one_line
 
 pytestmark = pytest.mark.tensorflow
@@ -91,3 +92,14 @@ def test_what_does_not_fit_is_one_line():
 
 def test_names_without_arguments():
     refused("takes whole numbers", named_set, SETS_OF_PAIRS, ["cmudict:seed=1"])
+
+
+@pytest.mark.parametrize("task", ["classification", "masked_lm"])
+def test_pixels_are_read_as_characters(task):
+    layer = {"task": task, "preset": "arena_tiny", "data": {"train": ["pathfinder:train=3"]}}
+    run = TASK_RUNS[task]
+    refused(
+        "Each character of pathfinder:train=3 is a pixel", run.check, RunSettings.resolve(layer)
+    )
+    characters = {"tokenizers": {"text": {"kind": "characters"}}}
+    run.check(RunSettings.resolve(layer | characters))

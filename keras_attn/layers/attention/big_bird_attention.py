@@ -98,6 +98,7 @@ class BigBirdAttention(BaseMultiHeadAttention):
                 name="random_places",
                 shape=(2, self.num_heads, self.num_random_blocks),
                 initializer=lambda shape, dtype: ops.cast(rng.random(shape), dtype),
+                dtype="float32",  # in half precision many blocks would choose the same one
                 trainable=False,
                 autocast=False,
             )

@@ -23,6 +23,7 @@ from keras_attn.tasks import (
     Task,
 )
 from keras_attn.tasks.measuring.labels import label_scores
+from keras_attn.training.named_sets import named_set
 from keras_attn.training.reporting.errors import Baseline, Judged, calibration, confusion
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.run_texts import hold_out_pairs, reported
@@ -48,7 +49,7 @@ class ClassificationRun(HeadRun):
     alike = ("with_start", "pairs", "ends_between", "segments")
 
     def recognized(self, data):
-        if self.known(data.train, data):
+        if named_set(self.known_data, data.train) is not None:
             return self.name
         several = data.label_separator is not None
         columns = data.columns

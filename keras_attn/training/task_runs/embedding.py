@@ -17,6 +17,7 @@ from keras_attn.evaluation.correlation import ranks_of
 from keras_attn.tasks import EmbeddingTask
 from keras_attn.tasks.measuring.vectors import partners_found, vector_scores, vectors_of
 from keras_attn.training.loop.teaching import Teaching
+from keras_attn.training.named_sets import named_set
 from keras_attn.training.reporting.errors import Judged
 from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
@@ -81,7 +82,7 @@ class EmbeddingRun(PairsRun):
 
     def read_test(self, paths, data):
         how = {"columns": data.columns, "encoding": data.encoding}
-        if not self.known(paths, data) and has_scores(paths, **how):
+        if named_set(self.known_data, paths) is None and has_scores(paths, **how):
             return reported(read_scored_pairs(paths, data.skip_bad_lines, **how))
         return super().read_test(paths, data)
 

@@ -10,7 +10,7 @@ from keras_attn.tasks import MaskedLMTask
 from keras_attn.tasks.measuring.token_losses import token_losses
 from keras_attn.tokenizers import Tokenizer, WordPieceTokenizer
 from keras_attn.tokenizers.base import MASK
-from keras_attn.training.named_sets import CMUDICT, SETS_OF_PAIRS, named_set
+from keras_attn.training.named_sets import CMUDICT, SETS_OF_PAIRS, check_characters, named_set
 from keras_attn.training.run_texts import Lines
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.lines import LinesRun
@@ -37,6 +37,7 @@ class MaskedLMRun(LinesRun):
             f"`data.hold_out` has no meaning for {settings.data.train[0]}, whose parts are fixed.",
             hold_out=settings.data.hold_out,
         )
+        check_characters(_SETS, settings)
 
     def known(self, paths, data):
         """The texts of generated data, whose labels are not read."""

@@ -206,6 +206,24 @@ def test_blocks_near_at_the_ends_and_random_ones(size, num_random_blocks):
     check(layer, naive_attention(layer, X, X, mask=PAIRS & pairs)[0])
 
 
+@pytest.mark.parametrize("last", [2, 3, 4, 5, 11])
+def test_each_block_that_is_left_may_be_chosen(last):
+    places, at = np.random.default_rng(0).random((2, 1, 800)).astype("float32"), np.arange(last + 1)
+    found, _ = map(numpy, random_blocks(at, np.array([[[last]]]), places))
+    for i in range(1, last):
+        left = set(range(1, last)) - {i - 1, i, i + 1}
+        assert not left or set(found[0, 0, i].tolist()) == left
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_chooses_the_same_random_blocks(dtype):
+    wide, half = (
+        called(layers.BigBirdAttention(2, 3, 2, seed=4, dtype=name), X, X)
+        for name in ("float32", dtype)
+    )
+    np.testing.assert_array_equal(numpy(wide.random_places), numpy(half.random_places))
+
+
 def test_the_first_block_repeated():
     """As often as there are random blocks, and once more, for all but the ends."""
     layer = called(layers.BigBirdAttention(2, 3, 2, num_random_blocks=3, repeat_first=True), X, X)
