@@ -14,6 +14,7 @@ from keras_attn.validation import UserError
 
 _CHUNK = 4096  # windows whose statistics are computed at once
 _CONSTANT = 1e-9
+_LEAST_COMMON = 2  # steps with a value in both windows of a mixture
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +135,9 @@ class WindowExamples(Examples):
 
     In training a part of the windows are mixtures of two, which differ from epoch to epoch: sums
     with the cosine and the sine of a random angle as weights, so that a mixture varies as much as a
-    window. It is mixup for series: what a series does in answer to its past, a sum of series does
-    too if that is linear, and a model learns it from fewer windows.
+    window; what has too few values in common with the other stays as it is. It is mixup for series:
+    what a series does in answer to its past, a sum of series does too if that is linear, and a
+    model learns it from fewer windows.
 
     Attributes:
         window: The windows.
@@ -259,8 +261,13 @@ class WindowExamples(Examples):
         if self.partners is not None:
             others, *weights = (each[rows] for each in self.partners)
             mixed = np.flatnonzero(weights[1])
+            partners = self._standard(others[mixed])
+            # A mixture has the values that both have: few may be none.
+            known = ~np.isnan(parts["past"][mixed] + partners["past"])[..., : self.window.targets]
+            enough = (known.sum(axis=1) >= _LEAST_COMMON).all(axis=1)
+            mixed, partners = mixed[enough], {name: x[enough] for name, x in partners.items()}
             first, second = (weight[mixed, None, None] for weight in weights)
-            for name, other in self._standard(others[mixed]).items():
+            for name, other in partners.items():
                 if name == "scale":
                     parts[name][mixed] = np.hypot(first * parts[name][mixed], second * other)
                 else:

@@ -105,6 +105,25 @@ def test_mixtures_are_sums_of_two_windows_that_vary_as_much():
         assert np.array_equal(other.assemble(rows)[1], labels) == same
 
 
+def test_windows_without_common_values_are_not_mixed():
+    values = DRAW.normal(size=60)
+    values[20:26] = np.nan  # contexts of 8 that end and begin there have no value in common
+    part = SeriesPart.whole(read_given(values))
+    plain = WindowExamples.from_part(part, 8, HORIZON, least=4, mixed=1.0)
+    rows = np.arange(len(plain))
+    (before, _), alone = plain.assemble(rows), 0
+    for epoch in range(9):
+        mixed = plain.of_epoch(epoch)
+        past = mixed.assemble(rows)[0]["past"][..., 0]
+        assert ((~np.isnan(past)).sum(axis=1) >= 2).all()
+        partners = mixed.partners[0]
+        common = ~np.isnan(before["past"] + before["past"][partners])[..., 0]
+        few = common.sum(axis=1) < 2
+        np.testing.assert_array_equal(past[few], before["past"][few, :, 0])
+        alone += few.sum()
+    assert alone > 0
+
+
 def test_constant_contexts_and_windows_without_a_target_are_left_out():
     values = np.concatenate([np.full(12, 3.0), np.arange(9.0), np.full(9, np.nan), [1.0, 2.0]])
     part = SeriesPart.whole(read_given(values))

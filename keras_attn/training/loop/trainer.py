@@ -348,7 +348,8 @@ class Trainer:
         state = self._state
         if self._validator is None or state.validated_step == state.step:
             return {}
-        self._look()
+        if state.step:
+            self._look()
         sums = named(means(state.epoch_sums), self._loss_values)
         shown = " ".join(f"{name} {sums[name]:.4f}" for name in _SHOWN if name in sums)
         what = f"epoch {state.epoch + 1} step {state.step} {shown}"

@@ -103,7 +103,8 @@ class ProgressReport:
 
     def pause(self) -> None:
         """Marks that the time until `resume` is not training."""
-        self._busy += time.monotonic() - self._mark
+        if self._first_step is not None:
+            self._busy += time.monotonic() - self._mark
         self._mark = time.monotonic()
 
     def validating(self, what: str) -> None:
