@@ -115,17 +115,23 @@ def named_set(
     return load
 
 
-def check_characters(sets: DataSets, settings: RunSettings) -> None:
-    """Raises for another tokenizer than one of characters, where the data need that.
+def check_settings_of_named(sets: DataSets, settings: RunSettings) -> None:
+    """Raises for settings that named data cannot have.
 
     Args:
         sets: What there is, by name.
         settings: The settings of a run.
 
     Raises:
-        UserError: An image would be read as one word.
+        UserError: Some is to be held out of parts that are fixed, or an image would be read as one
+            word.
     """
-    path = settings.data.train[0]
+    path, hold_out = settings.data.train[0], settings.data.hold_out
+    require(
+        hold_out is None or named_set(sets, settings.data.train) is None,
+        f"`data.hold_out` has no meaning for {path}, whose parts are fixed.",
+        hold_out=hold_out,
+    )
     kind = settings.tokenizers.get("text", {}).get("kind")
     found = sets.get(path.partition(":")[0])
     require(

@@ -32,6 +32,10 @@ def fit_linear_forecast(
     References:
         Zeng et al., 2023, https://arxiv.org/abs/2205.13504, section 4: the linear forecast.
     """
+    linear, spread = model.get_layer("linear"), model.get_layer("spread")
+    kernel, quantiles = (np.array(layer.weights[0]) for layer in (linear, spread))
+    if len(kernel) > _MOST_FEATURES:
+        return
     inputs = {name: keras.ops.convert_to_tensor(x, "float32") for name, x in inputs.items()}
     window = read_window(inputs, model.targets, model.unknown)
     values, mean, deviation = (
@@ -39,10 +43,6 @@ def fit_linear_forecast(
     )
     deviation = np.where(deviation > 0, deviation, np.nan)
     labels = (labels - mean) / deviation
-    if values.shape[1] > _MOST_FEATURES:
-        return
-    linear, spread = model.get_layer("linear"), model.get_layer("spread")
-    kernel, quantiles = (np.array(layer.weights[0]) for layer in (linear, spread))
     quantiles = quantiles.reshape(model.horizon, model.targets, -1)
     gap = -(-(model.context + model.horizon) // distance)
     for target in range(model.targets):

@@ -205,10 +205,10 @@ class ForecastRun(TaskRun):
 
     def validation_set(self, task, settings, texts):
         examples = self.examples(settings, texts, {}, task, held_out=True)
-        if not settings.metrics:
-            return ValidationSet(examples, from_start=True)
-        most = settings.data.decode_limit or _MOST_WINDOWS
-        measure = partial(self._own, task, texts, settings.metrics, most)
+        measure = None
+        if settings.metrics:
+            most = settings.data.decode_limit or _MOST_WINDOWS
+            measure = partial(self._own, task, texts, settings.metrics, most)
         return ValidationSet(examples, measure, from_start=True)
 
     def _own(self, task: Any, part: SeriesPart, metrics: list[str], most: int) -> dict[str, float]:

@@ -10,12 +10,16 @@ from keras_attn.tasks import MaskedLMTask
 from keras_attn.tasks.measuring.token_losses import token_losses
 from keras_attn.tokenizers import Tokenizer, WordPieceTokenizer
 from keras_attn.tokenizers.base import MASK
-from keras_attn.training.named_sets import CMUDICT, SETS_OF_PAIRS, check_characters, named_set
+from keras_attn.training.named_sets import (
+    CMUDICT,
+    SETS_OF_PAIRS,
+    check_settings_of_named,
+    named_set,
+)
 from keras_attn.training.run_texts import Lines
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.lines import LinesRun
 from keras_attn.training.task_runs.soft_targets import CLASSES
-from keras_attn.validation import require
 
 _SETS = {name: found for name, found in SETS_OF_PAIRS.items() if name != CMUDICT}
 # Kinds that have a mask token only where it is asked for.
@@ -32,12 +36,7 @@ class MaskedLMRun(LinesRun):
 
     def check(self, settings):
         super().check(settings)
-        require(
-            settings.data.hold_out is None or named_set(_SETS, settings.data.train) is None,
-            f"`data.hold_out` has no meaning for {settings.data.train[0]}, whose parts are fixed.",
-            hold_out=settings.data.hold_out,
-        )
-        check_characters(_SETS, settings)
+        check_settings_of_named(_SETS, settings)
 
     def known(self, paths, data):
         """The texts of generated data, whose labels are not read."""

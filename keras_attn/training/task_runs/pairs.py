@@ -13,7 +13,12 @@ from keras_attn.tasks import Hypothesis
 from keras_attn.tasks.measuring.answers import best_answers
 from keras_attn.tasks.measuring.generated import text_scores
 from keras_attn.training.loop.validation_set import ValidationSet
-from keras_attn.training.named_sets import SETS_OF_PAIRS, DataSets, check_characters, named_set
+from keras_attn.training.named_sets import (
+    SETS_OF_PAIRS,
+    DataSets,
+    check_settings_of_named,
+    named_set,
+)
 from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.training.run_texts import hold_out_pairs, reported
@@ -34,13 +39,7 @@ class PairsRun(TaskRun):
 
     def check(self, settings):
         super().check(settings)
-        require(
-            settings.data.hold_out is None
-            or named_set(self.known_data, settings.data.train) is None,
-            f"`data.hold_out` has no meaning for {settings.data.train[0]}, whose parts are fixed.",
-            hold_out=settings.data.hold_out,
-        )
-        check_characters(self.known_data, settings)
+        check_settings_of_named(self.known_data, settings)
         for name in settings.metrics:
             self.goal(name)
 
