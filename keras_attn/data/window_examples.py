@@ -29,8 +29,8 @@ class Windows:
         horizon: Number of steps that are forecast.
         targets: Number of targets, the first channels.
         known: Number of covariates that are known in the horizon, the last channels.
-        centers: Usual value of each target, if there is one for all series.
-        scales: Usual deviation of each target within a context.
+        scales: Usual deviation of each target within a context, if there is one for all series.
+        centers: Usual value of each target, if there is one.
         tokens: What a window counts in a batch.
     """
 
@@ -40,8 +40,8 @@ class Windows:
     horizon: int
     targets: int
     known: int
-    centers: tuple[float, ...] = ()
     scales: tuple[float, ...] = ()
+    centers: tuple[float, ...] = ()
     tokens: int = 1
 
     @classmethod
@@ -128,10 +128,10 @@ class Windows:
 class WindowExamples(Examples):
     r"""Windows of series for a forecaster, each on the scale of its own context.
 
-    A batch is `({"past": (rows, context, channels), "future": (rows, horizon, known), "center":
-    (rows, targets), "scale": (rows, targets)}, labels (rows, horizon, targets))`, all float32;
+    A batch is `({"past": (rows, context, channels), "future": (rows, horizon, known), "scale":
+    (rows, targets), "center": (rows, targets)}, labels (rows, horizon, targets))`, all float32;
     missing labels and those of padding are NaN. Without known covariates there is no "future",
-    without centers neither "center" nor "scale".
+    without scales no "scale", without centers no "center".
 
     In training a part of the windows are mixtures of two, which differ from epoch to epoch: sums
     with the cosine and the sine of a random angle as weights, so that a mixture varies as much as a
@@ -179,8 +179,8 @@ class WindowExamples(Examples):
         horizon: int,
         least: int = 1,
         tokens: int = 1,
-        centers: Sequence[float] = (),
         scales: Sequence[float] = (),
+        centers: Sequence[float] = (),
         mixed: float = 0.0,
         seed: int = 0,
     ) -> "WindowExamples":
@@ -192,8 +192,8 @@ class WindowExamples(Examples):
             horizon: Number of steps that are forecast.
             least: Fewest steps of the series before a forecast.
             tokens: What a window counts in a batch.
-            centers: Usual value of each target, if there is one for all series.
-            scales: Usual deviation of each target within a context.
+            scales: Usual deviation of each target within a context, if there is one for all series.
+            centers: Usual value of each target, if there is one.
             mixed: Fraction of the windows that are mixtures.
             seed: Determines the mixtures.
 
@@ -206,7 +206,7 @@ class WindowExamples(Examples):
         series, begins = part.origins(horizon, max(least, 1))
         windows = Windows.of(part.table, series, begins, context, horizon)
         windows = dataclasses.replace(
-            windows, tokens=tokens, centers=tuple(centers), scales=tuple(scales)
+            windows, tokens=tokens, scales=tuple(scales), centers=tuple(centers)
         )
         keep = _usable(windows)
         if not keep.any():
@@ -241,8 +241,8 @@ class WindowExamples(Examples):
         specs = {"past": tf.TensorSpec([None, window.context, channels], tf.float32)}
         if window.known:
             specs["future"] = tf.TensorSpec([None, window.horizon, window.known], tf.float32)
-        if window.centers:
-            for name in ("center", "scale"):
+        for name, values in (("scale", window.scales), ("center", window.centers)):
+            if values:
                 specs[name] = tf.TensorSpec([None, window.targets], tf.float32)
         return specs, tf.TensorSpec([None, window.horizon, window.targets], tf.float32)
 
@@ -297,9 +297,10 @@ class WindowExamples(Examples):
         parts = {"past": past, "labels": (actual - mean) / deviation}
         if window.known:
             parts["future"] = window.future(rows)
+        if window.scales:
+            parts["scale"] = np.array(window.scales) / deviation
         if window.centers:
             parts["center"] = (np.array(window.centers) - mean) / deviation
-            parts["scale"] = np.array(window.scales) / deviation
         return parts
 
 

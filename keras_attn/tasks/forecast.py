@@ -81,8 +81,7 @@ class ForecastTask(Task):
             columns=self.columns,
         )
         specs = list(self._specs().values())
-        if backbone.centers:
-            specs += [tf.TensorSpec([None, backbone.targets], tf.float32)] * 2
+        specs += [tf.TensorSpec([None, backbone.targets], tf.float32)] * len(backbone.usual)
         self._forecast = ModelGraph(backbone, self._quantiles, specs)
 
     @property
@@ -192,9 +191,9 @@ class ForecastTask(Task):
         inputs = [np.concatenate([own, others], axis=-1)]
         if future is not None:
             inputs.append(future)
-        if self.backbone.centers:
-            inputs.append(np.array(self.backbone.centers) - level[:, 0])
-            inputs.append(np.broadcast_to(self.backbone.scales, inputs[-1].shape))
+        for name, values in self.backbone.usual.items():
+            values = np.broadcast_to(values, level[:, 0].shape)
+            inputs.append(values - level[:, 0] if name == "center" else values)
         return (
             self._forecast(*(each.astype(np.float32) for each in inputs)).numpy() + level[..., None]
         )
@@ -291,7 +290,7 @@ class ForecastTask(Task):
         missing = tf.maximum(context - tf.shape(past)[1], 0)
         past = tf.pad(past, [[0, 0], [missing, 0], [0, 0]], constant_values=np.nan)[:, -context:]
         past = tf.ensure_shape(past, [None, context, past.shape[-1]])
-        names = ["future"] * bool(self.backbone.known_scales) + ["center", "scale"]
+        names = ["future"] * bool(self.backbone.known_scales) + [*self.backbone.usual]
         return {"past": past} | dict(zip(names, others, strict=False))
 
     def __repr__(self) -> str:

@@ -34,7 +34,7 @@ def make_task(columns=COLUMNS, season=2, **options):
 
 @pytest.fixture(scope="module")
 def task():
-    return make_task(centers=(5.0, 4.0), scales=(1.0, 2.0))
+    return make_task(scales=(1.0, 2.0), centers=(5.0, 4.0))
 
 
 def inputs(rows, steps=CONTEXT):
@@ -65,8 +65,8 @@ def test_the_last_steps_of_histories_are_read(task):
 
 def test_small_changes_of_large_numbers_are_seen():
     past = DRAW.normal(size=(2, CONTEXT))
-    for centers in ((), (2.0,)):
-        options = {"targets": 1, "unknown": 0, "known_scales": (), "scales": (0.7,) * len(centers)}
+    for scales, centers in (((), ()), ((0.7,), ()), ((0.7,), (2.0,))):
+        options = {"targets": 1, "unknown": 0, "known_scales": (), "scales": scales}
         plain = make_task({"target": ["y"]}, centers=centers, **options)
         expected = of_model(plain, past[..., None], None)
         np.testing.assert_allclose(plain.predict(past), expected, rtol=1e-4, atol=1e-4)

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 from keras import ops
@@ -16,6 +15,8 @@ from keras_attn.models.forecast.scaled_window import read_window
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes
 from keras_attn.ops import windows
 from keras_attn.validation import is_real, require, require_positive
+
+_MOST_ACROSS = 512  # values of a context that the forecast of each target is made from
 
 QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Levels that are forecast by default."""
@@ -51,10 +52,11 @@ class Forecaster(Backbone):
         unknown: Number of covariates that are known until the horizon begins, such as a price.
         known_scales: Standard deviation of each covariate that is known in the horizon as well,
             such as holidays; none by default.
-        centers: Usual value of each target, to which a series may return from above or from below.
-            By default no such value is known, as for several series of different levels.
-        scales: Usual standard deviation of each target within a context; needed with `centers`.
-            The scale is then mostly that, since a few steps show their own only roughly.
+        scales: Usual standard deviation of each target within a context. The scale is then mostly
+            that, since a few steps show their own only roughly. By default it is not known, as for
+            several series of different scales.
+        centers: Usual value of each target, to which a series returns from above and from below, if
+            there is one; needs `scales`.
         quantiles: Levels to forecast, increasing, with 0.5 among them.
         patch_length: Number of steps in a patch, the unit of attention.
         learned_positions: Whether each patch has a learned vector, instead of sinusoids.
@@ -65,8 +67,8 @@ class Forecaster(Backbone):
         inputs: `{"past": float32 (batch, context, channels), "future": float32 (batch, horizon,
             known)}`. The channels are targets, unknown and known covariates, in this order, NaN
             where a value is missing. `future` are the known covariates in the horizon; without any
-            there is no such input. With `centers` there may be `"center"` and `"scale"`, float32
-            (batch, targets), others for windows in another unit.
+            there is no such input. With `scales` and `centers` there may be `"scale"` and
+            `"center"`, float32 (batch, targets), others for windows in another unit.
 
     Returns:
         float32 (batch, horizon, targets, quantiles), increasing along the quantiles, in the unit of
@@ -91,7 +93,7 @@ class Forecaster(Backbone):
     """
 
     input_name = "past"
-    optional_inputs = ("center", "scale")
+    optional_inputs = ("scale", "center")
 
     sizes = ForecasterSizes
 
@@ -102,8 +104,8 @@ class Forecaster(Backbone):
         targets: int = 1,
         unknown: int = 0,
         known_scales: Sequence[float] = (),
-        centers: Sequence[float] = (),
         scales: Sequence[float] = (),
+        centers: Sequence[float] = (),
         quantiles: Sequence[float] = QUANTILES,
         patch_length: int = 1,
         learned_positions: bool = True,
@@ -116,16 +118,16 @@ class Forecaster(Backbone):
         )
         quantiles = checked_quantiles(quantiles)
         require(
-            len(centers) in (0, targets),
-            "`centers` must have one for each target.",
-            centers=centers,
+            len(scales) in (0, targets) and all(is_real(scale) and scale > 0 for scale in scales),
+            "`scales` must be positive, one for each target.",
+            scales=scales,
             targets=targets,
         )
         require(
-            len(scales) == len(centers) and all(is_real(scale) and scale > 0 for scale in scales),
-            "`scales` must be positive, one for each of `centers`.",
-            scales=scales,
+            len(centers) in (0, len(scales)),
+            "`centers` must have one for each of `scales`.",
             centers=centers,
+            scales=scales,
         )
         sizes, dtype, kwargs = read_options(ForecasterSizes, kwargs)
         steps = -(-horizon // patch_length) * patch_length  # of whole patches
@@ -144,41 +146,32 @@ class Forecaster(Backbone):
         spread = LearnedPositionEmbedding(
             horizon, embeddings_initializer="zeros", dtype=dtype, name="spread"
         )
-        linear = keras.layers.EinsumDense(
-            "bct,cth->bht",
-            (horizon, targets),
-            kernel_initializer="zeros",
-            dtype=dtype,
-            name="linear",
-        )
-        of_known = Dense(
-            targets, use_bias=False, kernel_initializer="zeros", dtype=dtype, name="linear_known"
-        )
-        of_past = keras.layers.EinsumDense(
-            "bck,ckht->bht",
-            (horizon, targets),
-            kernel_initializer="zeros",
-            dtype=dtype,
-            name="linear_past",
+        across = (targets + unknown) * context <= _MOST_ACROSS
+        linear, of_known = (
+            keras.layers.EinsumDense(
+                equation, (horizon, targets), kernel_initializer="zeros", dtype=dtype, name=name
+            )
+            for name, equation in (
+                ("linear", "bcs,csht->bht" if across else "bct,cht->bht"),
+                ("linear_known", "bsk,skht->bht"),
+            )
         )
 
         # === Functional graph ===
         inputs = {"past": keras.Input((context, channels), dtype="float32", name="past")}
         if known:
             inputs["future"] = keras.Input((horizon, known), dtype="float32", name="future")
-        if centers:
-            inputs["center"] = keras.Input((targets,), dtype="float32", name="center")
-            inputs["scale"] = keras.Input((targets,), dtype="float32", name="scale")
-        scaled, of_known_steps = read_window(inputs, targets, unknown), None
+        for name, values in (("scale", scales), ("center", centers)):
+            if values:
+                inputs[name] = keras.Input((targets,), dtype="float32", name=name)
+        scaled = read_window(inputs, targets, unknown, known_scales)
         sequence = [
             ops.pad(each, [[0, 0], [0, steps], [0, 0]]) for each in (scaled.values, scaled.observed)
         ]
         if known:
-            of_known_steps = _known(inputs["past"][..., targets + unknown :], inputs["future"])
-            of_known_steps /= ops.convert_to_tensor(known_scales, "float32")
-            sequence.append(ops.pad(of_known_steps, [[0, 0], [0, steps - horizon], [0, 0]]))
+            sequence.append(ops.pad(scaled.known, [[0, 0], [0, steps - horizon], [0, 0]]))
         if centers:
-            sequence.append(ops.repeat(scaled.of_targets[:, context:], context + steps, axis=1))
+            sequence.append(ops.repeat(scaled.center, context + steps, axis=1))
         has_target = ops.pad(
             ops.max(scaled.observed[..., :targets], axis=-1, keepdims=True),
             [[0, 0], [0, steps], [0, 0]],
@@ -189,10 +182,10 @@ class Forecaster(Backbone):
         ahead = output(vectors[:, -shape[0] :])
         ahead = spread(ops.reshape(ahead, (-1, steps, targets * len(quantiles)))[:, :horizon])
         ahead = ops.reshape(ahead, (-1, horizon, targets, len(quantiles)))
-        middle = linear(scaled.of_targets)
+        middle = linear(scaled.steps(across))
         if known:
             # What was known of the context explains values that the forecast must not continue.
-            middle += of_known(of_known_steps[:, context:]) + of_past(of_known_steps[:, :context])
+            middle += of_known(scaled.known)
         # The smaller term first: as the second one, Keras takes it for a bias where sizes agree.
         ahead = ops.cast(middle, "float32")[..., None] + ops.cast(ahead, "float32")
         standard = ops.sort(ahead, axis=-1)
@@ -202,31 +195,31 @@ class Forecaster(Backbone):
         # === Config ===
         self.context, self.horizon, self.targets, self.unknown = context, horizon, targets, unknown
         self.known_scales, self.quantiles = list(known_scales), list(quantiles)
-        self.centers, self.scales = list(centers), list(scales)
-        self.patch_length = patch_length
+        self.scales, self.centers = list(scales), list(centers)
+        self.patch_length, self.reads_across = patch_length, across
         self.hidden_dim = sizes.hidden_dim
         self._take_parts(stack)
         self.max_length = length
 
+    @property
+    def usual(self) -> dict[str, list[float]]:
+        """The usual values that are known, by the name of their input."""
+        found = {"scale": self.scales, "center": self.centers}
+        return {name: values for name, values in found.items() if values}
+
     def _completed(self, inputs):
-        usual = {"center": self.centers, "scale": self.scales}
-        if not self.centers or set(usual) <= set(inputs):
+        missing = {name: values for name, values in self.usual.items() if name not in inputs}
+        if not missing:
             return inputs
         given = {
             name: x if isinstance(x, keras.KerasTensor) else ops.convert_to_tensor(x, "float32")
             for name, x in inputs.items()
         }
         zeros = ops.zeros_like(given["past"][:, 0, : self.targets])
-        return {
-            name: zeros + ops.convert_to_tensor(values, "float32") for name, values in usual.items()
-        } | given
-
-
-def _known(past, future) -> Any:
-    """Known covariates of context and horizon, around their mean in the context."""
-    mean, _ = windows.window_statistics(past)
-    steps = ops.concatenate([past, future], axis=1) - mean
-    return ops.where(ops.isnan(steps), 0, steps)
+        return given | {
+            name: zeros + ops.convert_to_tensor(values, "float32")
+            for name, values in missing.items()
+        }
 
 
 def checked_quantiles(quantiles: Sequence[float]) -> tuple[float, ...]:

@@ -1,6 +1,6 @@
 """The context of a forecast on a scale of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keras import ops
@@ -17,28 +17,49 @@ class ScaledWindow(NamedTuple):
     Attributes:
         values: Targets and unknown covariates, (batch, context, channels), 0 where one is missing.
         observed: 1 where a value is known, else 0, of the same shape.
-        of_targets: What the linear forecast is made from: the values of the targets, and after the
-            last step their usual value where there is one; (batch, context or one more, targets).
+        center: Usual values of the targets, (batch, 1, targets), if there are any.
+        known: Known covariates around their mean in the context, (batch, context + horizon, known),
+            if there are any.
         mean: Means of the targets, (batch, 1, targets), NaN without a value.
         deviation: The scales of the targets, (batch, 1, targets).
     """
 
     values: Any
     observed: Any
-    of_targets: Any
+    center: Any
+    known: Any
     mean: Any
     deviation: Any
 
+    def steps(self, across: bool) -> Any:
+        """What a linear forecast is made from: values of each step, after the last one the center.
 
-def read_window(inputs: Mapping[str, Any], targets: int, unknown: int = 0) -> ScaledWindow:
-    """Puts the context of a window on the scale that a `Forecaster` computes with.
+        Args:
+            across: Whether each target is forecast from all channels, not from its own alone.
+
+        Returns:
+            (batch, context or one more, channels), without `across` of the targets alone.
+        """
+        targets, channels = self.mean.shape[-1], self.values.shape[-1]
+        if self.center is None:
+            return self.values if across else self.values[..., :targets]
+        center = ops.pad(self.center, [[0, 0], [0, 0], [0, channels - targets]])
+        steps = ops.concatenate([self.values, center], axis=1)
+        return steps if across else steps[..., :targets]
+
+
+def read_window(
+    inputs: Mapping[str, Any], targets: int, unknown: int = 0, known_scales: Sequence[float] = ()
+) -> ScaledWindow:
+    """Puts a window on the scale that a `Forecaster` computes with.
 
     Args:
         inputs: What a `Forecaster` is called with.
         targets: Number of targets.
         unknown: Number of unknown covariates.
+        known_scales: Standard deviation of each known covariate.
     """
-    own = inputs["past"][..., : targets + unknown]
+    own, known = inputs["past"][..., : targets + unknown], None
     mean, deviation = windows.window_statistics(own)
     if "scale" in inputs:
         usual = ops.pad(inputs["scale"], [[0, 0], [0, unknown]])[:, None]
@@ -46,9 +67,15 @@ def read_window(inputs: Mapping[str, Any], targets: int, unknown: int = 0) -> Sc
         both = ops.sqrt(squares / (1 + _WEIGHT_OF_USUAL))
         deviation = ops.where((usual > 0) & (deviation > 0), both, deviation)
     values, observed = windows.standardized(own, mean, deviation)
-    mean, deviation, of_targets = (each[..., :targets] for each in (mean, deviation, values))
+    mean, deviation, center = mean[..., :targets], deviation[..., :targets], None
     if "center" in inputs:
         center, _ = windows.standardized(inputs["center"][:, None], mean, deviation)
         center = ops.clip(center, -_FARTHEST, _FARTHEST)
-        of_targets = ops.concatenate([of_targets, center], axis=1)
-    return ScaledWindow(values, observed, of_targets, mean, deviation)
+    if known_scales:
+        past = inputs["past"][..., targets + unknown :]
+        steps = ops.concatenate([past, inputs["future"]], axis=1)
+        steps = (steps - windows.window_statistics(past)[0]) / ops.convert_to_tensor(
+            known_scales, "float32"
+        )
+        known = ops.where(ops.isnan(steps), 0, steps)
+    return ScaledWindow(values, observed, center, known, mean, deviation)

@@ -20,7 +20,7 @@ from keras_attn.evaluation.forecasts import (
     seasonal_errors,
     seasonal_naive,
 )
-from keras_attn.models.forecast.regression import fit_linear_forecast
+from keras_attn.models.forecast.linear_fit import fit_linear_forecast
 from keras_attn.tasks import ForecastTask, task_folder
 from keras_attn.tasks.base import TASK_FILE
 from keras_attn.tasks.forecast import written_example
@@ -34,13 +34,14 @@ from keras_attn.validation import UserError, require, require_one_of
 _HELD_OUT = 0.1  # of the steps of each series, for validation and again for the test
 _SEASON_FROM = 0.8  # of the steps: what is held out says nothing about the season
 _HORIZON = 12  # steps, where there is no season
-_MOST_OF_SERIES = 0.1  # that the horizon is by default
-_SEASONS = 2  # in a context
-_SHORT_SEASONS, _MOST_STEPS = 9, 64  # in a context, where seasons are short
+_MOST_OF_SERIES = 0.1  # that the horizon is by default, or more than two seasons
+_SEASONS, _MOST_SEASONS = 2, 9  # in a context
+_MOST_STEPS = 256  # of more than two seasons
 _LEAST_CONTEXT = 32
 _PATCHES = 24  # about so many in a context
 _LEAST_BEFORE = 4  # steps of a series before a forecast, or a season
-_CONTEXTS_FOR_MEAN = 30  # in a series, to know its mean, or for a longer context
+_CONTEXTS_FOR_MEAN = 30  # in a series, to know its mean
+_DRIFTS, _MOST_DRIFT = 5, 0.25  # parts of a series; variance of their means, of all its variance
 _MIXED = 0.5  # of the windows in training
 _MOST_WINDOWS = 20_000  # that are measured, at equal distances
 _MOST_FITTED = 10_000  # windows of the linear forecast
@@ -51,7 +52,7 @@ _OF_DATA = {
     "context": "set `data.context`",
     "horizon": "set `data.horizon`",
     **dict.fromkeys(
-        ("targets", "unknown", "known_scales", "centers", "scales"), "set `data.columns`"
+        ("targets", "unknown", "known_scales", "scales", "centers"), "set `data.columns`"
     ),
 }
 
@@ -334,14 +335,14 @@ def horizon_of(data: DataSettings, part: SeriesPart) -> int:
 def context_of(data: DataSettings, part: SeriesPart) -> int:
     """The context: as set, or two seasons and at least two horizons and 32 steps.
 
-    Nine short seasons, of at most 64 steps, show more of their form; series must be long for them.
+    More seasons, up to nine, show better what repeats: as many as fit into a tenth of a usual
+    series, and into 256 steps.
     """
     if data.context is not None:
         return data.context
     context = max(_SEASONS * max(part.season, horizon_of(data, part)), _LEAST_CONTEXT)
-    longer = _SHORT_SEASONS * part.season
-    is_long = np.median(part.table.ends()) >= _CONTEXTS_FOR_MEAN * longer
-    return max(context, longer) if longer <= _MOST_STEPS and is_long else context
+    most = min(int(np.median(part.table.ends()) * _MOST_OF_SERIES), _MOST_STEPS)
+    return max(context, min(_MOST_SEASONS, most // part.season) * part.season)
 
 
 def _patch_length(settings: RunSettings, context: int) -> int:
@@ -400,10 +401,10 @@ def _known_scales(part: SeriesPart) -> list[float]:
 
 
 def _usual(part: SeriesPart, context: int) -> dict[str, list[float]]:
-    """Mean of each target, and deviation within contexts, if a part is long enough to know them.
+    """Deviation of each target within contexts, if a part is long enough to know it, and its mean.
 
     Of several series each may have others. In a short one the distance of a context from the mean
-    shows which context it is.
+    shows which context it is, and so it does in a series that drifts.
     """
     count = part.ends[0] // context
     if len(part.table.values) > 1 or count < _CONTEXTS_FOR_MEAN:
@@ -411,14 +412,17 @@ def _usual(part: SeriesPart, context: int) -> dict[str, list[float]]:
     values = part.table.values[0][: count * context, : part.table.targets]
     with warnings.catch_warnings(action="ignore"):  # of contexts without any value
         variances = np.nanvar(values.reshape(count, context, -1), axis=1)
-        means, scales = np.nanmean(values, axis=0), np.sqrt(np.nanmean(variances, axis=0))
-    found = {"centers": means, "scales": scales}
-    is_known = bool(np.all(found["scales"] > 0))  # not for NaN
-    return {name: each.tolist() for name, each in found.items()} if is_known else {}
+        scales, means = np.sqrt(np.nanmean(variances, axis=0)), np.nanmean(values, axis=0)
+        parts = np.stack([np.nanmean(each, axis=0) for each in np.array_split(values, _DRIFTS)])
+        drifts = np.nanvar(parts, axis=0) > _MOST_DRIFT * np.nanvar(values, axis=0)
+    if not np.all(scales > 0):  # not for NaN
+        return {}
+    found = {"scales": scales.tolist()}
+    return found if drifts.any() else found | {"centers": means.tolist()}
 
 
 def _usual_of(task: ForecastTask) -> dict[str, list[float]]:
-    return {"centers": task.backbone.centers, "scales": task.backbone.scales}
+    return {"scales": task.backbone.scales, "centers": task.backbone.centers}
 
 
 def _windows_of(task: Any, part: SeriesPart, most: int) -> tuple[Windows, np.ndarray]:

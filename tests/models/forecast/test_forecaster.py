@@ -62,11 +62,16 @@ def test_the_usual_scale_counts_eight_times_as_much_as_that_of_the_context():
     )
 
 
-def test_with_usual_values_the_unit_does_not_matter():
-    model = made(centers=[3.0, 4.0], scales=[2.0, 0.5])
+@pytest.mark.parametrize("names", [("scale",), ("scale", "center")])
+def test_with_usual_values_the_unit_does_not_matter(names):
+    usual = {"scale": [2.0, 0.5], "center": [3.0, 4.0]}
+    usual = {name: usual[name] for name in names}
+    model = made(**{f"{name}s": values for name, values in usual.items()})
     past = np.concatenate([40 * PAST[..., :3] + 700, PAST[..., 3:]], axis=-1)
-    usual = {"center": [[3.0, 4.0]] * 3, "scale": [[2.0, 0.5]] * 3}
-    moved = {"center": 40 * np.array(usual["center"]) + 700, "scale": 40 * np.array(usual["scale"])}
+    moved = {
+        name: np.array([[40 * value + 700 * (name == "center") for value in values]] * 3)
+        for name, values in usual.items()
+    }
     found = model({"past": past, "future": FUTURE} | moved)
     np.testing.assert_allclose(
         ops.convert_to_numpy(found), 40 * forecast(model) + 700, rtol=1e-4, atol=1e-2
@@ -90,9 +95,9 @@ def test_without_blocks_it_is_a_linear_forecast_of_standardized_values():
     model.get_layer("output").bias.assign(model.get_layer("output").bias * 0)
     past = PAST[..., :2]
     mean, deviation = past.mean(axis=1, keepdims=True), past.std(axis=1, keepdims=True)
-    kernel = ops.convert_to_numpy(model.get_layer("linear").kernel)  # context, targets, horizon
+    kernel = ops.convert_to_numpy(model.get_layer("linear").kernel)  # (7, 2, horizon, 2)
     spread = ops.convert_to_numpy(model.get_layer("spread").embeddings).reshape(HORIZON, 2, 3)
-    middle = np.einsum("bct,cth->bht", (past - mean) / deviation, kernel)
+    middle = np.einsum("bcs,csht->bht", (past - mean) / deviation, kernel)
     expected = np.sort(middle[..., None] + spread, axis=-1) * deviation[..., None] + mean[..., None]
     np.testing.assert_allclose(
         ops.convert_to_numpy(model({"past": past})), expected, rtol=1e-3, atol=1e-3
@@ -105,18 +110,22 @@ def test_known_covariates_of_the_context_are_part_of_the_linear_forecast():
     for weight in model.trainable_variables:
         if weight.path.startswith(("output/", "linear", "spread/")):
             weight.assign(np.zeros(weight.shape))
-    kernel = model.get_layer("linear_past").kernel
-    third = np.zeros(kernel.shape, "float32")
-    third[2] = -5.0
-    kernel.assign(third)
+    kernel = model.get_layer("linear_known").kernel  # (context + horizon, known, horizon, targets)
+    weights = np.zeros(kernel.shape, "float32")
+    weights[2], weights[CONTEXT + 1, :, 1] = -5.0, 7.0
+    kernel.assign(weights)
     past = PAST[:1, :, :2].copy()
     past[..., 1] = 0
     past[0, 2, 1] = 4.0
-    found = forecast(model, past, 0 * FUTURE[:1, :, :1])
+    future = 0 * FUTURE[:1, :, :1]
+    future[0, 1] = 6.0
+    found = forecast(model, past, future)
     values, known = past[0, :, 0], past[0, :, 1]
     # Around its mean over the context, in deviations of 2.
-    of_known = (known[2] - known.mean()) / 2 * -5.0
-    np.testing.assert_allclose(found, values.mean() + values.std() * of_known, atol=1e-3)
+    of_known = np.full((1, HORIZON, 1, 1), (known[2] - known.mean()) / 2 * -5.0)
+    of_known[0, 1] += (6.0 - known.mean()) / 2 * 7.0
+    expected = np.broadcast_to(values.mean() + values.std() * of_known, found.shape)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 def test_constant_and_empty_contexts():
@@ -154,7 +163,7 @@ test_refusals = refusals(
     ({"quantiles": (0.1, 0.9)}, "with 0.5 among them"),
     ({"quantiles": (0.5, 1.0)}, "between 0 and 1"),
     ({"num_heads": 3}, "`num_heads` must divide `hidden_dim`"),
-    ({"centers": [1.0, 2.0]}, "`centers` must have one for each target"),
-    ({"centers": [1.0]}, "`scales` must be positive, one for each of `centers`"),
-    ({"centers": [1.0], "scales": [0.0]}, r"Received: scales=\[0.0\]"),
+    ({"scales": [1.0, 2.0]}, "`scales` must be positive, one for each target"),
+    ({"scales": [0.0]}, r"Received: scales=\[0.0\]"),
+    ({"centers": [1.0]}, "`centers` must have one for each of `scales`"),
 )

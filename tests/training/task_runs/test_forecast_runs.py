@@ -199,9 +199,9 @@ def test_mistakes_at_the_command_line(run, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("season", "steps", "context"),
-    [(7, 1890, 63), (7, 1889, 32), (5, 2000, 45), (8, 9000, 32), (12, 9000, 32), (52, 2284, 104)],
+    [(7, 630, 63), (7, 629, 56), (7, 340, 32), (24, 1500, 144), (24, 9000, 216), (52, 2284, 208)],
 )
-def test_the_context_has_more_of_short_seasons(season, steps, context):
+def test_the_context_has_as_many_seasons_as_a_tenth_of_the_series(season, steps, context):
     table = types.SimpleNamespace(ends=lambda: np.array([steps]))
     part = types.SimpleNamespace(table=table, season=season)
     assert context_of(DataSettings([]), part) == context
