@@ -35,8 +35,8 @@ _HELD_OUT = 0.1  # of the steps of each series, for validation and again for the
 _SEASON_FROM = 0.8  # of the steps: what is held out says nothing about the season
 _HORIZON = 12  # steps, where there is no season
 _MOST_OF_SERIES = 0.1  # that the horizon is by default, or more than two seasons
-_SEASONS, _MOST_SEASONS = 2, 9  # in a context
-_MOST_STEPS = 256  # of more than two seasons
+_SEASONS, _SHORT_SEASONS = 2, 9  # in a context
+_SHORT_SEASON = 28  # steps
 _LEAST_CONTEXT = 32
 _PATCHES = 24  # about so many in a context
 _LEAST_BEFORE = 4  # steps of a series before a forecast, or a season
@@ -335,14 +335,16 @@ def horizon_of(data: DataSettings, part: SeriesPart) -> int:
 def context_of(data: DataSettings, part: SeriesPart) -> int:
     """The context: as set, or two seasons and at least two horizons and 32 steps.
 
-    More seasons, up to nine, show better what repeats: as many as fit into a tenth of a usual
-    series, and into 256 steps.
+    More seasons show better what repeats: nine short ones, or as many as fit into a tenth of a
+    usual series.
     """
     if data.context is not None:
         return data.context
     context = max(_SEASONS * max(part.season, horizon_of(data, part)), _LEAST_CONTEXT)
-    most = min(int(np.median(part.table.ends()) * _MOST_OF_SERIES), _MOST_STEPS)
-    return max(context, min(_MOST_SEASONS, most // part.season) * part.season)
+    if part.season > _SHORT_SEASON:
+        return context
+    fitting = int(np.median(part.table.ends()) * _MOST_OF_SERIES) // part.season
+    return max(context, min(_SHORT_SEASONS, fitting) * part.season)
 
 
 def _patch_length(settings: RunSettings, context: int) -> int:
