@@ -164,7 +164,7 @@ def _bias_of_blocks(bias: Tensor, layout: WindowLayout) -> Tensor:
     size, seen = layout.size, layout.seen
     if layout.is_causal:
         bias = bias[..., : layout.window]  # distances up to 0
-    batch, heads, _, columns = ops.shape(bias)
+    batch, heads, queries, columns = ops.shape(bias)
     # Of the distances that a block sees those farther away are masked whatever they get.
     before = 2 * size - layout.window
     after = (seen + 1) * size - 1 - before - columns
@@ -172,9 +172,9 @@ def _bias_of_blocks(bias: Tensor, layout: WindowLayout) -> Tensor:
     if bias.shape[2] == 1:
         bias = ops.broadcast_to(bias, (batch, heads, size, bias.shape[3]))
         return ops.expand_dims(relative_shift(bias, seen * size), 2)
-    blocked = ops.reshape(bias, (batch, heads * layout.blocks, size, bias.shape[3]))
+    blocked = ops.reshape(bias, (batch, heads * (queries // size), size, bias.shape[3]))
     shifted = relative_shift(blocked, seen * size)
-    return ops.reshape(shifted, (batch, heads, layout.blocks, size, seen * size))
+    return ops.reshape(shifted, (batch, heads, queries // size, size, seen * size))
 
 
 def _global_scores(

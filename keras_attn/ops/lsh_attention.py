@@ -162,7 +162,8 @@ class _ChunkAttention:
 
     def _own(self, tensor: Tensor) -> Tensor:
         """Without the chunk before."""
-        return part(tensor, 2, self.layout.size, self.layout.length)
+        size = self.layout.size
+        return part(tensor, 2, size, ops.shape(tensor)[2] - size)
 
 
 # Columns of marks; a bucket and a place for each round follow.

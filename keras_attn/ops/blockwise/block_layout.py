@@ -117,20 +117,20 @@ class BlockLayout:
 
     def rows(self, tensor: Tensor) -> Tensor:
         """(batch, heads, length of a segment, width) to (batch, heads, blocks, size, width)."""
-        batch, heads, _, width = ops.shape(tensor)
-        return ops.reshape(tensor, (batch, heads, self.blocks, self.size, width))
+        # From the tensor: XLA does not know in a loop what was computed before it.
+        batch, heads, length, width = ops.shape(tensor)
+        return ops.reshape(tensor, (batch, heads, length // self.size, self.size, width))
 
     def joined(self, rows: Any) -> Any:
         """Undoes `rows`."""
-        batch, heads, _, _, width = ops.shape(rows)
-        return ops.reshape(rows, (batch, heads, self.length, width))
+        batch, heads, blocks, size, width = ops.shape(rows)
+        return ops.reshape(rows, (batch, heads, blocks * size, width))
 
     def windows(self, tensor: Tensor) -> Tensor:
         """What each block sees: (…, length with neighbors, …) to (…, blocks, keys, …)."""
-        batch, heads, _, width = ops.shape(tensor)
-        blocks = (batch, heads, self.blocks + self.seen - 1, self.size, width)
-        tensor = ops.reshape(tensor, blocks)
-        parts = [part(tensor, 2, start, self.blocks) for start in range(self.seen)]
+        tensor = self.rows(tensor)
+        blocks = ops.shape(tensor)[2] - self.seen + 1
+        parts = [part(tensor, 2, start, blocks) for start in range(self.seen)]
         return ops.concatenate(parts, axis=3)
 
 
