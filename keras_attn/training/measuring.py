@@ -18,6 +18,7 @@ from keras_attn.validation import require
 RESULTS_FILE = "results.json"
 _JUDGED = 500  # texts of a validation
 _SHOWN = 10
+_FEW = 10  # items of a test
 
 
 def run_of(task: Any, recorded: Mapping[str, Any]) -> TaskRun:
@@ -115,7 +116,9 @@ def measure_test(out: Path, settings: RunSettings, texts: Any) -> dict[str, floa
     write_text(out / RESULTS_FILE, json.dumps(results, indent=1) + "\n")
     names = run.shown_metrics(results, settings.metrics)
     shown = ", ".join(f"{name} {results[name]:.2f}" for name in names)
-    print(f"On {results['items']:,} test {run.items}: {shown}.", flush=True)
+    count = results["items"]
+    few = " So few say little." if count < _FEW else ""
+    print(f"On {count:,} test {run.items}: {shown}.{few}", flush=True)
     return results
 
 

@@ -59,9 +59,11 @@ def opening(
     if not values:
         return answers
     best_step, best, _ = values[_best(values, goal)]
-    text = f"{metric} {_shown(best)} on the validation texts, {_after(best_step)}"
+    text = f"{metric} {_shown(best)} in the validation, {_after(best_step)}"
     if metric in results:
-        text = f"{metric} {_shown(results[metric])} on {results['items']:,} test items; {text}"
+        count = results["items"]
+        test = f"{count:,} test example{'s' * (count != 1)}"
+        text = f"{metric} {_shown(results[metric])} on {test}; {text}"
     answers.append(Answer("How good is it?", f"{text}.", None))
     return [*answers, _against(values, best, metric, goal, errors)]
 
@@ -103,8 +105,8 @@ def _memorizing(rows: Rows) -> str:
     if not (high > low * (1 + _MEMORIZED) and now < then):
         return ""
     return (
-        f" It memorizes its training texts: their loss fell from {_shown(then)} to {_shown(now)} "
-        f"nats while that of the validation texts rose from {_shown(low)} to "
+        f" It memorizes its training data: their loss fell from {_shown(then)} to {_shown(now)} "
+        f"nats while that of the validation rose from {_shown(low)} to "
         f"{_shown(high)}. More data, more dropout or fewer updates would help."
     )
 

@@ -71,7 +71,9 @@ def test_greater_is_better():
     found = answers(rows, OF_LABELS, {"exact_match": 88.5, "items": 1200}, ALWAYS_A)
     assert found[LEARNING][0].startswith("No: exact_match was best after 200 updates")
     text, _ = found["How good is it?"]
-    assert text.startswith("exact_match 88.5 on 1,200 test items; exact_match 90 on the validation")
+    assert text.startswith(
+        "exact_match 88.5 on 1,200 test examples; exact_match 90 in the validation"
+    )
     text, is_better = found["Against what?"]
     assert (
         "Always answering 'a', the most frequent one, gets exact_match 51 in the validation; at the"
