@@ -217,6 +217,8 @@ def _print_part(name: str, files: str, part: Mapping[str, Any]) -> None:
     for column, found in part["columns"].items():
         empty = f", {found['empty']:,} empty" if found["empty"] else ""
         example = _shown(found["example"])
+        if found["with_nul"]:
+            empty += f", {found['with_nul']:,} with a NUL character, which `train` refuses"
         print(f"  {column}: {found['different']:,} different{empty}, such as {example}")
         few = found.get("values")
         if few and len(few) < part["rows"]:

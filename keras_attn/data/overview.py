@@ -1,6 +1,7 @@
 """Contents of files of examples: rows, lengths, labels, double rows, and rows in common."""
 
 import dataclasses
+import statistics
 import unicodedata
 import zlib
 from array import array
@@ -37,6 +38,7 @@ ONE_WORD = "every text is one word; sentences with a word a line are read from *
 _FEW = 50  # different values of a column that are counted one by one
 _BINS = 8
 _NAMED = 5  # labels
+_LOOKED_AT = 100  # rows
 _DIGITS = 15  # of a number that float64 holds exactly
 _TRUTHS = {"true": "1", "false": "0"}
 
@@ -52,6 +54,7 @@ class Column:
         keys: A checksum of each value.
         values: How often each value occurs, or `None` if there are many.
         empty: Number of empty values.
+        with_nul: Number of values with a NUL character.
         example: The first value that is not empty.
     """
 
@@ -61,6 +64,7 @@ class Column:
     keys: array = dataclasses.field(default_factory=lambda: array("Q"))
     values: Counter | None = dataclasses.field(default_factory=Counter)
     empty: int = 0
+    with_nul: int = 0
     example: str = ""
 
     def add(self, cell: Any) -> None:
@@ -71,6 +75,7 @@ class Column:
         self.keys.append(_key(value))
         if not value.strip():
             self.empty += 1
+        self.with_nul += "\0" in value
         self.example = self.example or value.strip()
         if self.values is not None:
             self.values.update(map(_text, cell) if isinstance(cell, tuple) else [value])
@@ -81,6 +86,7 @@ class Column:
         """Plain values for JSON."""
         found: dict[str, Any] = {
             "empty": self.empty,
+            "with_nul": self.with_nul,
             "different": len(np.unique(np.asarray(self.keys))),
             "example": self.example,
             "characters": lengths_summary(self.characters),
@@ -253,6 +259,8 @@ def _records(table: Table, notes: list[str]) -> tuple[list[str], Iterator[Record
         # An object may lack what others have; Parquet reads the columns that are named.
         return table.names, table.records([] if isinstance(table, JsonTable) else table.names)
     width = table.width if table.first is None else len(table.first)
+    if isinstance(table, TabSeparatedTable):  # its first line may be a comment
+        width = statistics.mode(map(len, table.sample(_LOOKED_AT)))
     is_header = has_header(table)
     # CSV usually has them, and they are no numbers.
     is_usual = table.expects_header and all(number_in(cell)[1] for cell in table.first or ())

@@ -85,7 +85,14 @@ def hold_out_pairs(
     """
     there = count_different(pairs.sources)
     count = _count_to_hold_out(data, there, "different sources", pairs.name)
-    return hold_out(pairs, count, seed, stratify)
+    rest, held = hold_out(pairs, count, seed, stratify)
+    found = count_different(held.sources)
+    if found < count:
+        print(
+            f"{pairs.name}: {found:,} texts are held out in place of {count:,}, since one of each "
+            "label stays in the training."
+        )
+    return rest, held
 
 
 def hold_out_lines(lines: Lines, data: DataSettings, seed: int) -> tuple[Lines, Lines]:

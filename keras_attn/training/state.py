@@ -134,14 +134,17 @@ class TrainingState:
         self.row_sums, self.row_updates, self.row_gradient_norms = zero_sums(), 0, 0.0
         return row
 
-    def judge(self, value: float, goal: str) -> bool:
+    def judge(self, value: float, goal: str, start_gain: float = 0.0) -> bool:
         """Whether a validation's `value` is the best so far; counts those that are not.
 
         Of equal values that of the lower loss is better: a metric of few texts takes few values.
+        It must be better than that before the first update by the fraction `start_gain` of this.
         """
-        loss = self.validation.get("val_loss")
-        is_tie = value == self.best_value and None not in (loss, self.best_loss)
-        if better(value, self.best_value, goal) or (is_tie and loss < self.best_loss):
+        loss, than = self.validation.get("val_loss"), self.best_value
+        if than is not None and self.best_step == 0:
+            than += (start_gain if goal == "max" else -start_gain) * abs(than)
+        is_tie = value == than and None not in (loss, self.best_loss)
+        if better(value, than, goal) or (is_tie and loss < self.best_loss):
             self.best_value, self.best_loss, self.best_step = value, loss, self.step
             self.waiting = 0
             return True

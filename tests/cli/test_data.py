@@ -88,6 +88,8 @@ LABELS = ["--task", "classification"]
         ("a.tsv", "a\tb\nc\td\n", [], "2: 2 different"),
         ("a.tsv", "source\ttarget\nc\td\n", [], "source: 1 different"),
         ("a.tsv", "a\tb\nc\td\te\nf\tg\n", [], "2 rows, 1 malformed"),
+        ("a.tsv", "# a\n# b\na\tb\nc\td\nf\tg\n", [], "3 rows, 2 malformed"),
+        ("a.tsv", "a\tb\0\nc\td\n", [], "2: 2 different, 1 with a NUL character, which `train`"),
         ("a.tsv", "a\tb\nc\td\te\nf\tg\n", [], "more than the 5% that --skip-bad-lines leaves out"),
         ("a.csv", "Text,Art\nx,a\ny,b\n", [], "taken for names of columns: 'Text', 'Art'."),
         ("a.csv", "0,x\n4,y\n", [], "1: 2 different"),

@@ -58,10 +58,11 @@ _SAMPLE_BYTES = 1 << 16
 _REPLACEMENT = "\ufffd"
 _ENOUGH = 3  # bytes beyond ASCII to guess from
 # What files are found in; of encodings that differ in a few letters only the most frequent one.
-_USUAL = ["cp1252", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874"]
-_USUAL += ["cp932", "euc_jp", "gb18030", "big5", "cp949"]
+# Those of several bytes a letter first: by chance few texts are in one.
+_USUAL = ["cp932", "euc_jp", "gb18030", "big5", "cp949"]
+_USUAL += ["cp1252", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874"]
 _RARE = ["cp1250", "iso8859_2", "cp1254", "mac_roman"]
-_SHOWN = 3
+_SHOWN, _SHOWN_UNSURE = 3, 8
 _EXCERPT_LENGTH = 40
 _EMPTY = re.compile("[\\s\\u200b-\\u200f\\u2060\\ufeff]*")
 
@@ -247,19 +248,32 @@ def _guess(block: bytes, place: int) -> str:
     wrong = text.count(_REPLACEMENT)
     if sum(character > "\x7f" for character in text) - wrong > wrong / 2:
         return " Other lines are UTF-8: the file has several encodings."
-    usual = charset_normalizer.from_bytes(sample, cp_isolation=_USUAL).best()
+    usual = list(charset_normalizer.from_bytes(sample, cp_isolation=_USUAL))
     # They are like usual ones but for a few letters, and are shown beside them.
-    rare = charset_normalizer.from_bytes(sample, cp_isolation=_RARE)
+    rare = list(charset_normalizer.from_bytes(sample, cp_isolation=_RARE))
+    likely = usual[:1] + rare
+    is_sure = any(one.coherence > 0 for one in likely)  # the words are those of a language
+    found = likely if is_sure else usual + rare
+    names = [one.encoding for one in found]
+    if not is_sure:
+        names += [name for name in _USUAL if _decodes(sample, name)]
     readings: dict[str, str] = {}  # the encoding by what a word is in it
-    for one in ([usual] if usual else []) + list(rare):
-        readings.setdefault(_word_at(block, place, one.encoding), one.encoding)
+    for name in names:
+        readings.setdefault(_word_at(block, place, name), name)
     if not readings:
         return ""
-    shown = [f"{name} ({word!r})" for word, name in itertools.islice(readings.items(), _SHOWN)]
+    most = _SHOWN if is_sure else _SHOWN_UNSURE
+    shown = [f"{name} ({word!r})" for word, name in itertools.islice(readings.items(), most)]
     hint = "Set `encoding` (--encoding NAME) to the one in which that reads well."
     if len(readings) == 1:
         hint = _encoding_hint(*readings.values())
     return f" The file may be in {' or '.join(shown)}. {hint}"
+
+
+def _decodes(sample: bytes, encoding: str) -> bool:
+    """Whether whole lines are in an encoding, as far as its letters go."""
+    text = sample[: sample.rfind(b"\n") + 1].decode(encoding, "replace")
+    return bool(text) and _REPLACEMENT not in text
 
 
 def _word_at(block: bytes, place: int, encoding: str) -> str:

@@ -195,7 +195,9 @@ def _hint_at_start(first: str, rows: Iterator[Row]) -> str:
         return "There is no other row."
     good = mistakes.count(None)
     if good > len(mistakes) / 2:
-        return SKIP_HINT
+        bad = len(mistakes) - good
+        more = f" Of the next {len(mistakes):,} rows {bad:,} cannot be read either."
+        return SKIP_HINT + (more if bad else "")
     return f"Of the next {len(mistakes):,} rows {good or 'none'} can be read.{_hint_of_form(first)}"
 
 
@@ -332,7 +334,8 @@ def _wrong_tabs(table: Table, roles: tuple[str, ...], selection: Selection, reco
     place = f"{table.place(record)}, column {column}"
     hint = row_names_hint(record.cells, width)
     if record.line == 1 and count > width:
-        columns = " ".join(f"{role}={at}" for at, role in enumerate(roles, count - width + 1))
+        last = max(at for at, cell in enumerate(record.cells, 1) if at <= width or cell.strip())
+        columns = " ".join(f"{role}={at}" for at, role in enumerate(roles, last - width + 1))
         hint = f" (of more columns, say which to read: --columns {columns})"
     if width == len(roles):
         expected = "<TAB>".join(roles)

@@ -270,7 +270,7 @@ class Trainer:
         """Trains until the settings, a callback, a signal or the clock ends it."""
         self._callbacks.on_train_begin()
         self._agree()
-        if self._state.step == 0 and self._validator is not None and self._validator.from_start:
+        if self._state.step == 0 and self._start_gain is not None:
             self._write_row(self._validate())
         if self._validation_is_due and self._state.validated_step != self._state.step:
             self._milestone()  # an earlier part of the run ended just before it
@@ -334,6 +334,10 @@ class Trainer:
         self._checkpoint_is_due = self._ending.agree(is_stopped, self._weights.checkpoint_is_due)
 
     @property
+    def _start_gain(self) -> float | None:
+        return None if self._validator is None else self._validator.start_gain
+
+    @property
     def _validation_is_due(self) -> bool:
         every, step = self.settings.validate_every, self._state.step
         return every > 0 and step > 0 and step % every == 0
@@ -357,7 +361,7 @@ class Trainer:
             with averaged_weights(self._optimizer, self._model.trainable_variables):
                 value = self._measure(what if state.step else "before the first update")
                 self._sample()
-                if value is not None and state.judge(value, self._goal):
+                if value is not None and state.judge(value, self._goal, self._start_gain or 0.0):
                     self._weights.save_best()
         except StopValidation:
             self._interrupt()

@@ -30,7 +30,8 @@ class ValidationSet:
             run uses it at its end to choose between the best and the averaged weights. Or `None`.
         samples: Returns a few texts as (source, reference, prediction); or `None`.
         loss: Loss of these examples, as for `TrainingStep`; that of the training if `None`.
-        from_start: Whether the weights before the first update are a choice as well.
+        start_gain: By what fraction of their value later weights must be better than those before
+            the first update, if these are a choice as well; or `None`.
 
     Examples:
         >>> task = Task.load("saved_models/g2p_en")
@@ -46,7 +47,7 @@ class ValidationSet:
     final_metrics: Callable[[], dict[str, float]] | None = None
     samples: Callable[[], list[tuple[str, str, str]]] | None = None
     loss: Callable | None = None
-    from_start: bool = False
+    start_gain: float | None = None
 
     def __post_init__(self) -> None:
         if self.examples is not None:
@@ -102,9 +103,9 @@ class Validator:
             )
 
     @property
-    def from_start(self) -> bool:
-        """Whether the weights before the first update are measured."""
-        return self._validation.from_start
+    def start_gain(self) -> float | None:
+        """How much better than those before the first update weights must be, if those count."""
+        return self._validation.start_gain
 
     @property
     def has_final(self) -> bool:

@@ -42,6 +42,7 @@ _PATCHES = 24  # about so many in a context
 _LEAST_BEFORE = 4  # steps of a series before a forecast, or a season
 _CONTEXTS_FOR_MEAN = 30  # in a series, to know its mean
 _DRIFTS, _MOST_DRIFT = 5, 0.25  # parts of a series; variance of their means, of all its variance
+_START_GAIN = 0.02  # that a choice among twenty validations easily has by chance
 _MIXED = 0.5  # of the windows in training
 _MOST_WINDOWS = 20_000  # that are measured, at equal distances
 _MOST_FITTED = 10_000  # windows of the linear forecast
@@ -210,7 +211,7 @@ class ForecastRun(TaskRun):
         if settings.metrics:
             most = settings.data.decode_limit or _MOST_WINDOWS
             measure = partial(self._own, task, texts, settings.metrics, most)
-        return ValidationSet(examples, measure, from_start=True)
+        return ValidationSet(examples, measure, start_gain=_START_GAIN)
 
     def _own(self, task: Any, part: SeriesPart, metrics: list[str], most: int) -> dict[str, float]:
         found = _measured(part, self.answers(task, part, most=most))

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_attn.data import plan_epoch
 from keras_attn.training import Trainer, TrainingInterrupted, ValidationSet, average_checkpoints
+from keras_attn.training.state import TrainingState
 from keras_attn.validation import UserError
 from tests.refusals import refused
 from tests.training.stand_in import (
@@ -648,3 +649,14 @@ def test_stand_in_batches_differ_in_size():
     plan = plan_epoch(rows, 64, 1, 0)
     assert len(plan) == 8
     assert len({int(rows.lengths[batch, 1].sum()) for batch in plan}) > 3
+
+
+def test_weights_before_the_first_update_are_a_choice_that_others_must_beat_clearly():
+    """Of a first value of 2, minimized, with a gain of 5%: 1.91 is not enough, 1.89 is."""
+    for goal, sign in (("min", 1), ("max", -1)):
+        state, chosen = TrainingState(), []
+        for step, value in enumerate((2.0, 1.91, 1.89, 1.88, 1.885)):
+            state.step = step
+            chosen.append(state.judge(sign * value, goal, start_gain=0.05))
+        assert chosen == [True, False, True, True, False]
+        assert (state.best_step, state.best_value, state.waiting) == (3, sign * 1.88, 1)
