@@ -1,6 +1,7 @@
 """Runs of forecasters of series."""
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Mapping
 from functools import partial
@@ -42,7 +43,8 @@ _PATCHES = 24  # about so many in a context
 _LEAST_BEFORE = 4  # steps of a series before a forecast, or a season
 _CONTEXTS_FOR_MEAN = 30  # in a series, to know its mean
 _DRIFTS, _MOST_DRIFT = 5, 0.25  # parts of a series; variance of their means, of all its variance
-_START_GAIN = 0.02  # that a choice among twenty validations easily has by chance
+# What the best of twenty validations easily gains by chance: at least, and of a single horizon.
+_LEAST_GAIN, _GAIN_OF_ONE = 0.02, 0.3
 _MIXED = 0.5  # of the windows in training
 _MOST_WINDOWS = 20_000  # that are measured, at equal distances
 _MOST_FITTED = 10_000  # windows of the linear forecast
@@ -211,7 +213,8 @@ class ForecastRun(TaskRun):
         if settings.metrics:
             most = settings.data.decode_limit or _MOST_WINDOWS
             measure = partial(self._own, task, texts, settings.metrics, most)
-        return ValidationSet(examples, measure, start_gain=_START_GAIN)
+        by_chance = _GAIN_OF_ONE * math.sqrt(task.horizon / len(examples))
+        return ValidationSet(examples, measure, start_gain=max(_LEAST_GAIN, by_chance))
 
     def _own(self, task: Any, part: SeriesPart, metrics: list[str], most: int) -> dict[str, float]:
         found = _measured(part, self.answers(task, part, most=most))
