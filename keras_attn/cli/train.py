@@ -193,7 +193,8 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-minutes",
         type=float,
         metavar="M",
-        help="train for M minutes at most; what is measured at the end comes after them",
+        help="train for M minutes at most; reading the data before them and measuring after them "
+        "take their own time",
     )
     add(
         "--batch-tokens",
