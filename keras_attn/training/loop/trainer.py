@@ -462,7 +462,8 @@ class Trainer:
             result = self._weights.choose(measure, measures_all, self._goal)
         self._workers.barrier()
         shown = f", {result.metric} {result.value:.4f}" if result.value is not None else ""
-        kept = f"best, of step {result.best_step}" if result.kept == "best" else result.kept
+        of_step = f"of step {result.best_step}" if result.best_step else "before the first update"
+        kept = f"best, {of_step}" if result.kept == "best" else result.kept
         self._progress.say(f"Done after {result.step} steps: kept {kept}{shown}.")
         return result
 
