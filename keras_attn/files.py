@@ -1,12 +1,16 @@
-"""Atomic writing of files and folders."""
+"""Atomic writing of files and folders, and the lock of a folder."""
 
 import contextlib
+import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from keras_attn.validation import UserError, require
+
+LOCK_FILE = ".lock"
+"""What the process that writes a run holds."""
 
 _TEMPORARY = ".writing-"
 _OLD = "old-"
@@ -144,5 +148,25 @@ def _flush(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def wait_for_writer(path: str | Path, say: Callable[[str], None]) -> None:
+    """Waits until no process writes a run.
+
+    Args:
+        path: The run folder, which need not be there.
+        say: Called with who writes it, if anybody does.
+    """
+    try:
+        handle = os.open(Path(path) / LOCK_FILE, os.O_RDWR)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        say(os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process")
+        fcntl.flock(handle, fcntl.LOCK_EX)
     finally:
         os.close(handle)

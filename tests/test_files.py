@@ -1,12 +1,21 @@
 """Whole or not at all: what is written under a temporary name and renamed."""
 
+import fcntl
 import os
 import pathlib
 import shutil
+import threading
 
 import pytest
 
-from keras_attn.files import remove_unfinished, replaced_file, replaced_folder, write_text
+from keras_attn.files import (
+    LOCK_FILE,
+    remove_unfinished,
+    replaced_file,
+    replaced_folder,
+    wait_for_writer,
+    write_text,
+)
 from keras_attn.validation import UserError
 from tests.refusals import refused
 
@@ -141,3 +150,21 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch, repla
     message = f"^The folder of a file must be writable: Permission denied. Received: '{path}'.$"
     with pytest.raises(UserError, match=message), replaced(path):
         pass
+
+
+def test_waiting_for_the_process_that_writes_a_run(tmp_path):
+    said = []
+    wait_for_writer(tmp_path / "none", said.append)
+    with (tmp_path / LOCK_FILE).open("w") as file:
+        file.write("process 7 on here")
+        file.flush()
+        wait_for_writer(tmp_path, said.append)
+        assert said == []
+        fcntl.flock(file, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=wait_for_writer, args=(tmp_path, said.append))
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive()
+    waiting.join(10)
+    assert not waiting.is_alive()
+    assert said == ["process 7 on here"]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from keras_attn.documents import parse_json, read_yaml
-from keras_attn.files import write_text
+from keras_attn.files import wait_for_writer, write_text
 from keras_attn.processes import python_command, python_environment
 from keras_attn.recipes import merged
 from keras_attn.validation import require, require_one_of, require_positive
@@ -361,6 +361,8 @@ def _train(cell: _Cell, watch: Callable[[str], None]) -> None:
     log = folder.with_suffix(".log")
     write_text(config, yaml.safe_dump(cell.settings, sort_keys=False))
     watch(f"{name} …")
+    # A benchmark that was killed leaves the process of its run behind.
+    wait_for_writer(folder, lambda who: watch(f"{name}: {who} still trains it; waiting for it"))
     command = python_command("keras_attn", "train", "--config", str(config), "--out", str(folder))
     start = time.monotonic()
     with log.open("a", encoding="utf-8") as output:

@@ -267,7 +267,7 @@ MISTAKES = [
     ),
     # Words too few to know the language: the right encoding is among those that are shown.
     ("a.tsv", 20 * "映画\t良い\n".encode("cp932"), None, r"or cp932 \('映画'\).*NAME"),
-    ("a.tsv", 20 * "фильм\tмыл\n".encode("koi8_r"), None, r"or koi8_r \('фильм'\).*NAME"),
+    ("a.tsv", 20 * "фильм\tмыл\n".encode("koi8_r"), None, r"koi8_r \('фильм'\)"),
     ("a.tsv", b"a\tb\t\nc\td\t\n", None, "say which to read: --columns text=1 label=2"),
     ("a.tsv", b"# a\n# b\n" + 9 * b"a\tb\n", None, "Of the next 10 rows 1 cannot be read either"),
     ("a.tsv", b"PK\x03\x04 whatever", None, "expected text, found a ZIP archive or an Excel file"),

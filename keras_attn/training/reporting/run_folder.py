@@ -10,14 +10,13 @@ from pathlib import Path
 
 import keras
 
-from keras_attn.files import remove_unfinished
+from keras_attn.files import LOCK_FILE, remove_unfinished
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, flat
 from keras_attn.training.workers.workers import Workers
 from keras_attn.validation import UserError
 
-_LOCK = ".lock"
 # Names that the folder may hold before training starts.
 TOKENIZERS_FOLDER = "tokenizers"
 HELD_OUT_FILE = "held_out.json"
@@ -92,7 +91,7 @@ class RunFolder:
             return self
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._handle = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+            self._handle = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise UserError(
                 f"The output folder must be writable: {error.strerror}. "
