@@ -56,7 +56,7 @@ _DOCUMENTS = {
 _TAR = b"ustar", 257  # and its place in a TAR archive
 _SAMPLE_BYTES = 1 << 16
 _REPLACEMENT = "\ufffd"
-_ENOUGH = 3  # bytes beyond ASCII to guess from
+_ENOUGH, _ENOUGH_WORDS = 3, 5  # bytes beyond ASCII to guess from, and words to be sure of it
 # What files are found in; of encodings that differ in a few letters only the most frequent one.
 # Those of several bytes a letter first: by chance few texts are in one.
 _USUAL = ["cp932", "euc_jp", "gb18030", "big5", "cp949"]
@@ -252,7 +252,9 @@ def _guess(block: bytes, place: int) -> str:
     # They are like usual ones but for a few letters, and are shown beside them.
     rare = list(charset_normalizer.from_bytes(sample, cp_isolation=_RARE))
     likely = usual[:1] + rare
-    is_sure = any(one.coherence > 0 for one in likely)  # the words are those of a language
+    # The words are those of a language, and enough of them.
+    words = {word for word in sample.split() if not word.isascii()}
+    is_sure = len(words) >= _ENOUGH_WORDS and any(one.coherence > 0 for one in likely)
     found = likely if is_sure else usual + rare
     names = [one.encoding for one in found]
     if not is_sure:
