@@ -259,8 +259,8 @@ def _records(table: Table, notes: list[str]) -> tuple[list[str], Iterator[Record
         # An object may lack what others have; Parquet reads the columns that are named.
         return table.names, table.records([] if isinstance(table, JsonTable) else table.names)
     width = table.width if table.first is None else len(table.first)
-    if isinstance(table, TabSeparatedTable):  # its first line may be a comment
-        width = statistics.mode(map(len, table.sample(_LOOKED_AT)))
+    if isinstance(table, TabSeparatedTable) and (rows := table.sample(_LOOKED_AT)):
+        width = statistics.mode(map(len, rows))  # the first line may be a comment
     is_header = has_header(table)
     # CSV usually has them, and they are no numbers.
     is_usual = table.expects_header and all(number_in(cell)[1] for cell in table.first or ())

@@ -83,13 +83,14 @@ class _Windows(NamedTuple):
     def of(
         cls, window: ScaledWindow, rows: np.ndarray, model: Forecaster, target: int
     ) -> "_Windows":
-        steps = np.asarray(window.steps(model.reads_across), np.float64)[rows]
+        steps = window.steps(model.reads_across)
+        if not model.reads_across:  # perhaps hundreds, of which one is converted
+            steps, target = steps[..., target : target + 1], 0
+        steps = np.asarray(steps, np.float64)[rows]
         known = np.zeros((len(steps), model.context + model.horizon, 0))
         if window.known is not None:
             known = np.asarray(window.known, np.float64)[rows]
-        if model.reads_across:
-            return cls(steps, known, target, model.context)
-        return cls(steps[..., [target]], known, 0, model.context)
+        return cls(steps, known, target, model.context)
 
     def fit(
         self, labels: np.ndarray, gap: int
