@@ -143,6 +143,15 @@ def pytest_make_collect_report(collector):
     return report
 
 
+@pytest.fixture
+def exact_integers():
+    """Marks a test that the processor's products of 8-bit integers let fail."""
+    from keras_attn.ops.integer_product import are_sums_exact
+
+    if not are_sums_exact():
+        pytest.xfail("sums of products of 8-bit integers are not exact on this processor")
+
+
 @pytest.fixture(scope="session")
 def shared_data():
     """The folder of the data sets that are not part of the project; skips where it is absent."""

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_value(parser, "--quantize", "float32", stored, "DTYPE")
     compute = (
         "precision of the computation: float32, bfloat16 (with matrices stored in it), or int8, "
-        "products of 8-bit integers, fast on x86 processors with VNNI"
+        "products of 8-bit integers, for x86 processors with VNNI"
     )
     add_value(parser, "--compute", "float32", compute, "DTYPE")
     add(

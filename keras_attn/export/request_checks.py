@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from keras_attn.ops.integer_product import are_weights_constants, require_exact_sums
 from keras_attn.tasks.serving import ServingFunction
 
 
@@ -21,9 +22,10 @@ def checked(function: ServingFunction, **inputs: tf.Tensor) -> Mapping[str, tf.T
 
     Raises:
         InvalidArgumentError: The inputs differ in their numbers of rows, or a row of ids has more
-            than the function's `longest` or one below 0; when the graph runs.
+            than the function's `longest` or one below 0, or the processor does not sum products of
+            integers exactly and the function needs it; when the graph runs.
     """
-    checks = []
+    checks = [require_exact_sums()] if are_weights_constants() else []
     if len(inputs) > 1:
         rows = [tf.shape(tensor)[0] for tensor in inputs.values()]
         message = f"The inputs {', '.join(inputs)} must have equal numbers of rows. Received:"

@@ -31,7 +31,7 @@ from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.export_manifest import FORMAT_VERSION, MANIFEST
 from keras_attn.model_versions import version_folders
-from keras_attn.ops.integer_product import weights_as_constants
+from keras_attn.ops.integer_product import INEXACT, are_sums_exact, weights_as_constants
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.exported_weights import write_places
 from keras_attn.tasks.folders import EXPORTED_TASK
@@ -86,16 +86,16 @@ def export_saved_model(
         compute: In which precision the model computes: "float32", that of the task; "bfloat16",
             with matrices stored in it; or "int8", where products with weights are of 8-bit integers
             (a scale for each output and for each row of inputs) and all else is of floats. The
-            effect on the outputs is measured as that of `weights`. Integers are fast on x86
-            processors with VNNI, and are not for `jit`.
+            effect on the outputs is measured as that of `weights`. Integers are for x86 processors
+            with VNNI, on others the model fails; they are not for `jit`.
 
     Returns:
         The version folder.
 
     Raises:
         UserError: The version exists already, the folder cannot be written, the answers to the
-            examples change by more than the tolerance, or `compute` does not fit `jit`, `weights`
-            or the task.
+            examples change by more than the tolerance, or `compute` does not fit `jit`, `weights`,
+            the task or this processor.
 
     Examples:
         >>> from keras_attn.tasks import Task
@@ -165,6 +165,7 @@ def _check_compute(compute: str, weights: str, jit: bool) -> str:
         "Integers are computed by an operation that XLA does not have: leave out `jit`.",
         compute=compute,
     )
+    require(compute != "int8" or are_sums_exact(), INEXACT, compute=compute)
     require(
         compute == "float32" or weights in ("float32", compute),
         "Weights are stored as they are computed with: leave out `weights` (--quantize).",

@@ -5,12 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from keras_attn.export import export_saved_model
+from keras_attn.export import export_saved_model, saved_model
 from keras_attn.export_manifest import MANIFEST
 from keras_attn.models import Bert, SequenceClassifier
+from keras_attn.ops import integer_product
 from keras_attn.tasks import ClassificationTask, Task, open_exported
 from keras_attn.tasks.precision import in_precision
 from keras_attn.tokenizers import train_tokenizer
+from keras_attn.validation import UserError
 from tests.export.toy import ToyTask, verified
 from tests.refusals import refused
 from tests.tasks.made import TEXTS, make_task
@@ -37,13 +39,21 @@ def operations(folder):
     return {node.op for function in functions for node in function.node_def}
 
 
-@pytest.mark.parametrize("compute", ["int8", "bfloat16"])
+@pytest.fixture(params=["int8", "bfloat16"])
+def compute(request):
+    if request.param == "int8":
+        request.getfixturevalue("exact_integers")
+    return request.param
+
+
 def test_a_classifier(compute, tmp_path):
     task = make_classifier()
     texts = ["a text", "another one", "x", "a longer text with several words"]
     before = {weight.path: weight.numpy() for weight in task.backbone.weights}
     folder = export_saved_model(task, tmp_path, compute=compute, tolerance=0.1, examples=texts)
     assert verified(folder).ok
+    options = {"compute": compute, "tolerance": 0.0, "examples": texts}
+    refused("change by more than|changes", export_saved_model, task, tmp_path, **options)
     for weight in task.backbone.weights:  # the task stays as it was
         np.testing.assert_array_equal(weight.numpy(), before[weight.path])
     manifest = json.loads((folder / MANIFEST).read_text())
@@ -58,7 +68,6 @@ def test_a_classifier(compute, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("compute", ["int8", "bfloat16"])
 def test_a_transformer(compute, tmp_path):
     folder = export_saved_model(
         make_task(), tmp_path, compute=compute, tolerance=1.0, n_best=2, examples=TEXTS
@@ -66,7 +75,22 @@ def test_a_transformer(compute, tmp_path):
     assert verified(folder).ok
 
 
-def test_what_does_not_fit_together(tmp_path):
+def test_a_processor_that_does_not_sum_exactly(monkeypatch, tmp_path):
+    monkeypatch.setattr(saved_model, "are_sums_exact", lambda: False)
+    refused("VNNI.*compute='int8'", export_saved_model, make_task(), tmp_path, compute="int8")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_that_was_made_on_another_processor(monkeypatch, exact_integers, tmp_path):
+    import tensorflow as tf
+
+    monkeypatch.setattr(integer_product, "_are_sums_exact", lambda: tf.constant(False))
+    with pytest.raises((tf.errors.InvalidArgumentError, UserError), match="VNNI"):
+        export_saved_model(make_classifier(), tmp_path, compute="int8", tolerance=0.1)
+
+
+def test_what_does_not_fit_together(monkeypatch, tmp_path):
+    monkeypatch.setattr(saved_model, "are_sums_exact", lambda: True)
     task = make_task()
     for message, options in {
         "`compute` must be one of.*float16": {"compute": "float16"},
@@ -74,8 +98,6 @@ def test_what_does_not_fit_together(tmp_path):
         "leave out `weights`": {"compute": "int8", "weights": "float16"},
     }.items():
         refused(message, export_saved_model, task, tmp_path, n_best=2, **options)
-    options = {"compute": "int8", "tolerance": 0.0, "n_best": 2}
-    refused("change by more than|changes", export_saved_model, task, tmp_path, **options)
     refused("must be a Task", export_saved_model, ToyTask(), tmp_path, compute="int8")
     smaller = in_precision(task, "int8")
     refused("quantized already", in_precision, smaller, "int8")

@@ -3,7 +3,12 @@ import pytest
 
 from keras_attn.layers.attention.head_projection import HeadProjection
 from keras_attn.layers.dense import Dense
-from keras_attn.ops.integer_product import integer_product, weights_as_constants
+from keras_attn.ops.integer_product import (
+    are_sums_exact,
+    integer_product,
+    require_exact_sums,
+    weights_as_constants,
+)
 from tests.harness import assert_close, numpy
 
 pytestmark = pytest.mark.tensorflow
@@ -16,7 +21,7 @@ def numbers(seed, *shape):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("shape", [(3, 7), (2, 5, 64), (1, 1, 33), (0, 4)])
 @pytest.mark.parametrize("units", [1, 19])
-def test_sums_of_integers_are_exact(shape, units, compiled):
+def test_sums_of_integers_are_exact(shape, units, compiled, exact_integers):
     import tensorflow as tf
 
     # Rows of very different sizes, and one of zeros.
@@ -58,10 +63,25 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers_compute_as_keras_quantizes_them(name):
+def test_layers_compute_as_keras_quantizes_them(name, exact_integers):
     make, options = LAYERS[name]
     layer, inputs = quantized(make()), numbers(9, 2, 5, 64)
     expected = layer(inputs, **options)
     with weights_as_constants():
         found = layer(inputs, **options)
     assert_close(found, expected, atol=1e-5)
+
+
+def test_a_graph_fails_where_sums_are_not_exact():
+    import tensorflow as tf
+
+    @tf.function
+    def run():
+        with tf.control_dependencies([require_exact_sums()]):
+            return tf.constant(1)
+
+    if are_sums_exact():
+        assert run() == 1
+    else:
+        with pytest.raises(tf.errors.OpError, match="VNNI"):
+            run()

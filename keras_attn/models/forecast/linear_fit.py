@@ -84,7 +84,7 @@ class _Windows(NamedTuple):
         cls, window: ScaledWindow, rows: np.ndarray, model: Forecaster, target: int
     ) -> "_Windows":
         steps = window.steps(model.reads_across)
-        if not model.reads_across:  # perhaps hundreds, of which one is converted
+        if not model.reads_across:  # perhaps hundreds: only one is converted
             steps, target = steps[..., target : target + 1], 0
         steps = np.asarray(steps, np.float64)[rows]
         known = np.zeros((len(steps), model.context + model.horizon, 0))
