@@ -90,9 +90,13 @@ def named_set(
     for part in given.split(",") if has_arguments else ():
         argument, _, value = part.partition("=")
         require(
-            argument in known and value.isascii() and value.isdigit(),
-            f"--data {name} takes whole numbers such as {name}:{(known or ['nothing'])[0]}=100. "
-            f"Arguments: {', '.join(known) or 'none'}.",
+            argument in known,
+            f"--data {name} has no argument {argument!r}, but: {', '.join(known) or 'none'}.",
+            data=paths[0],
+        )
+        require(
+            value.isascii() and value.isdigit(),
+            f"--data {name} takes whole numbers such as {name}:{argument}=100.",
             data=paths[0],
         )
         require(argument not in values, f"{argument} is set twice.", data=paths[0])

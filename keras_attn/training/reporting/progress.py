@@ -91,8 +91,9 @@ class ProgressReport:
                     f"{speed_of_updates:.3g} updates a second until then."
                 )
             elif step < self._total:
+                updates = self._total - step
                 self.say(
-                    f"The {self._total - step:,} updates to come take about "
+                    f"{updates:,} more update{'s' * (updates != 1)}: about "
                     f"{self._time_left(step)} at {speed_of_updates:.3g} a second, without "
                     "validations and the test."
                 )
