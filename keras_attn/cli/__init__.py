@@ -1,6 +1,7 @@
 """The command `keras-attn`, with one module for each subcommand."""
 
 import os
+import platform
 import sys
 from collections.abc import Sequence
 
@@ -24,6 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         one line on standard error), 130 when interrupted.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if platform.machine() in ("x86_64", "AMD64"):
+        # By itself TensorFlow uses oneDNN only with AVX-512 or later: it is 1.3 times as fast without.
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     try:
         options = parse(arguments)
         # The commands run on TensorFlow, whichever backend the user's own scripts have, but for

@@ -38,6 +38,7 @@ def keras_attn(monkeypatch, capfd):
     # `main` sets these for its process; the test's own go back to what they were.
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "1")
     return CommandLine(capfd)
 
 

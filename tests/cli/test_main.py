@@ -1,5 +1,6 @@
 """Starting up, help, and how mistakes are told."""
 
+import os
 import subprocess
 import sys
 import time
@@ -98,6 +99,19 @@ def test_bugs_keep_their_traceback(keras_attn, monkeypatch):
     monkeypatch.setattr("keras_attn.export.verify", lambda folder: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         keras_attn("verify", "x")
+
+
+@pytest.mark.parametrize(
+    ("machine", "given", "expected"),
+    [("x86_64", None, "1"), ("x86_64", "0", "0"), ("aarch64", None, None)],
+)
+def test_one_dnn_is_used_on_x86(keras_attn, monkeypatch, machine, given, expected):
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS")
+    if given:
+        monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", given)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    keras_attn("--version")
+    assert os.environ.get("TF_ENABLE_ONEDNN_OPTS") == expected
 
 
 @pytest.mark.slow
