@@ -121,7 +121,7 @@ def test_a_converted_task_becomes_the_checkpoint_that_it_was(name, tmp_path):
         assert file.metadata() == {"format": "pt"}
 
 
-@pytest.mark.parametrize("name", thinned(MODELS))
+@pytest.mark.parametrize("name", thinned(MODELS, on_tensorflow=3))
 def test_a_converted_model_becomes_the_checkpoint_that_it_was(name, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

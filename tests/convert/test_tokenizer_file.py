@@ -84,7 +84,7 @@ def differing(read, judge, texts):
     ]
 
 
-@pytest.mark.parametrize("name", thinned(FAMILIES, on_tensorflow=3))
+@pytest.mark.parametrize("name", thinned(FAMILIES, on_tensorflow=5))
 def test_ids_are_those_of_the_library(name, tmp_path):
     judge = trained(name, tmp_path)
     read = read_tokenizer(tmp_path)
@@ -108,7 +108,7 @@ def test_every_code_point_and_real_lines(name, shared_data, tmp_path):
         assert differing(read, judge, texts[first : first + 500]) == []
 
 
-@pytest.mark.parametrize("name", thinned(FRAMES, on_tensorflow=2))
+@pytest.mark.parametrize("name", thinned(FRAMES, on_tensorflow=4))
 def test_what_is_around_texts(name, tmp_path):
     """Pairs as the library frames them, from what is read."""
     judge = trained(name, tmp_path)
@@ -164,7 +164,7 @@ class Served(tf.Module):
 def test_saved_in_a_graph(tmp_path):
     """TensorFlow and its text ops alone give the same ids, in a session as a server has one."""
     folders, expected = [], []
-    for name in ("albert", "gpt-4", "mpnet"):
+    for name in ("albert", "gpt-4"):
         folder = tmp_path / name
         folder.mkdir()
         trained(name, folder)
@@ -176,7 +176,7 @@ def test_saved_in_a_graph(tmp_path):
     assert run_python(SCRIPT, *folders).splitlines() == expected
 
 
-@pytest.mark.parametrize("name", ["roberta", "albert", "bytes", "t5", "bert cased"])
+@pytest.mark.parametrize("name", thinned(["roberta", "albert", "bytes", "t5", "bert cased"]))
 def test_text_comes_back(name, tmp_path):
     trained(name, tmp_path)
     tokenizer = read_tokenizer(tmp_path).tokenizer

@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras_attn.convert import convert_huggingface
 from keras_attn.export import export_saved_model, verify
 from keras_attn.tasks import open_exported
+from tests.backends import thinned
 from tests.convert.made import GOLDEN, change_json, config, converted, copy_of, loaded
 from tests.harness import arrays_of
 from tests.refusals import refused_in_one_line
@@ -17,7 +18,7 @@ OUTPUTS = arrays_of(GOLDEN / "vit_outputs.npz")
 NAMES = ("vit", "deit")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", thinned(NAMES))
 def test_probabilities_are_those_of_transformers(name, tmp_path):
     task = converted(GOLDEN / name)
     images = [tf.io.encode_png(pixels).numpy() for pixels in OUTPUTS["pixels"]]

@@ -37,6 +37,7 @@ from keras_attn.tokenizers import (
     train_tokenizer,
 )
 from keras_attn.training.task_runs.vocabulary_sample import vocabulary_sample
+from tests.backends import thinned
 from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
@@ -90,8 +91,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("part", ["all", "rest", "held out", "by label"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "part"),
+    thinned(itertools.product(CASES, ["all", "rest", "held out", "by label"]), on_tensorflow=3),
+)
 def test_examples_are_those_of_texts_in_memory(name, part, tmp_path):
     targets, make = CASES[name]
     path = file_of(tmp_path, (SOURCES, targets))

@@ -15,7 +15,7 @@ from keras_attn.models import (
     SequenceClassifier,
     Transformer,
 )
-from tests.backends import quick
+from tests.backends import quick, thinned
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.naive_search import enumerate_all
 from tests.harness import numpy
@@ -62,7 +62,7 @@ def test_probabilities_are_averaged_at_each_step():
     np.testing.assert_allclose(found, expected, atol=3e-5)
 
 
-@pytest.mark.parametrize("beams", [1, 3, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("beams", thinned([3, 1, 30], 3, on_tensorflow=3))
 def test_search_against_every_sequence(beams):
     vocabulary, longest, sources = 5, 4, np.array([[3, 4, 2], [4, 2, 0]])
     members = transformers(vocabulary, 1, 2, 3)

@@ -111,7 +111,7 @@ ROOMY = {
 }
 
 
-@pytest.mark.parametrize("name", named(ROOMY, (*lm.ON_JAX, "T5", "Marian", "convolutions")))
+@pytest.mark.parametrize("name", named(ROOMY, (*lm.ON_JAX, "T5", "Marian", "convolutions"), 4))
 def test_a_search_longer_than_its_state_is_refused(name):
     model = ROOMY[name]()
     if name in lm.VARIANTS:

@@ -8,6 +8,7 @@ from keras_attn.export import export_saved_model
 from keras_attn.models import CausalTransformer
 from keras_attn.tasks import CausalLMTask, DecodingSettings, open_exported
 from keras_attn.tokenizers import train_tokenizer
+from tests.backends import thinned
 from tests.layers.judges import spread_weights
 from tests.refusals import refused
 from tests.tasks.made import reloaded
@@ -56,7 +57,7 @@ def greedy_continuation(task, prompt):
     return "".join(tokenizer.id_to_token(token) for token in ids[begin:]), total
 
 
-@pytest.mark.parametrize("add_start", [True, False])
+@pytest.mark.parametrize("add_start", thinned([True, False]))
 def test_continues_prompts(add_start):
     task = make_task(add_start=add_start)
     expected = [greedy_continuation(task, prompt) for prompt in PROMPTS]

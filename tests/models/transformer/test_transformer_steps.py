@@ -47,7 +47,7 @@ VARIANTS = {
 
 
 ON_JAX = ("post-norm", "rotary positions", "grouped", "linear", "local")
-SOME = named(VARIANTS, ON_JAX, others=5)
+SOME = named(VARIANTS, ON_JAX, others=9)
 
 # Numbers of beams with caches of a fixed length, and with caches that grow.
 ROOMS = [(3, 9), pytest.param(1, 9, marks=pytest.mark.slow)]
