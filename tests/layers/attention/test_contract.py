@@ -7,11 +7,14 @@ import pytest
 from keras_attn import layers
 from keras_attn.layers.attention.registry import ATTENTION, named_attention
 from keras_attn.validation import UserError
+from tests.backends import thinned
 from tests.harness import assert_close, assert_same, numbers, numpy
 from tests.layers.differentiation import value_and_gradients
 from tests.layers.judges import assert_steps, called, of_own_values, spread_weights
 from tests.layers.mechanisms import MECHANISMS
 from tests.refusals import refused
+
+ON_JAX = keras.backend.backend() == "jax"
 
 X = numbers(1, 2, 11, 6)
 SOURCE = numbers(2, 2, 7, 6)
@@ -48,7 +51,7 @@ def built(mechanism, **arguments):
 
 def one_program(layer):
     """On JAX each operation alone would be compiled, which takes far longer than a call at once."""
-    if keras.backend.backend() != "jax":
+    if not ON_JAX:
         return layer
     import jax
 
@@ -103,7 +106,7 @@ def test_a_mask_that_keras_propagates_counts(mechanism):
     ("dtype", "training"),
     [
         ("float32", False),
-        ("float16", True),
+        pytest.param("float16", True, marks=[pytest.mark.slow] * ON_JAX),
         pytest.param("float32", True, marks=pytest.mark.slow),
         pytest.param("float16", False, marks=pytest.mark.slow),
         pytest.param("bfloat16", False, marks=pytest.mark.slow),
@@ -130,7 +133,7 @@ def test_another_sequence(mechanism):
 
 
 @having()
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", thinned(["bfloat16", "float16"], on_tensorflow=1))
 def test_half_precision(mechanism, dtype):
     """Near float32, padding changes nothing, and large inputs pass what float16 can hold."""
     layer = built(mechanism)
@@ -210,7 +213,7 @@ def test_what_follows_does_not_count(mechanism):
         assert_close(whole[:, :length], part, atol=5e-6)
     changed = np.concatenate([X[:, :5], 3 * X[:, 5:]], axis=1)
     found = numpy(layer(changed, changed, use_causal_mask=True))
-    if isinstance(layer, layers.LSHAttention) and keras.backend.backend() == "jax":
+    if isinstance(layer, layers.LSHAttention) and ON_JAX:
         # Sorting by hashes changes the order of sums there.
         assert_close(found[:, :5], whole[:, :5], rtol=0, atol=1e-6)
     else:
