@@ -71,6 +71,7 @@ def test_padding_counts_for_nothing_wherever_it_stands(kind):
                 np.testing.assert_allclose(at, np.take(theirs[row], last, axis), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_score_counts_tokens_alone():
     graph = graphs("causal_lm GPT2")["score_token_ids"]
     found = graph(**inputs_of(graph, GIVEN, TARGETS))

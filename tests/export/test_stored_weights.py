@@ -361,6 +361,7 @@ def test_whole_numbers_and_scales_are_what_is_computed_with(eighths):
     np.testing.assert_allclose(outputs["log_probability"], task.score(TEXTS, targets), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_whole_numbers_are_read_once_a_call(eighths):
     task = make_task()
     assert casts(eighths, "int8") == (len(matrices(task)) * len(task.serving_functions(2)), 0)

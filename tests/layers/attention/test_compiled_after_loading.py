@@ -1,17 +1,16 @@
 """Attention in segments, saved for unknown lengths and compiled by XLA after it is loaded."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_attn.layers.attention.registry import named_attention
+from tests.backends import thinned
 
-if keras.backend.backend() != "tensorflow":
-    pytest.skip("SavedModels are TensorFlow's.", allow_module_level=True)
+pytestmark = pytest.mark.tensorflow
 
 
-@pytest.mark.parametrize("name", ["local", "global_local", "lsh"])
+@pytest.mark.parametrize("name", thinned(["local", "global_local", "lsh"], on_tensorflow=3))
 def test_sizes_within_a_loop_are_known_to_the_compiler(name, tmp_path):
     attention = named_attention(name, 2, 4, 128)
     module = tf.Module()
