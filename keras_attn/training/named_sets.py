@@ -96,7 +96,7 @@ def named_set(
         )
         require(
             value.isascii() and value.isdigit(),
-            f"--data {name} takes whole numbers such as {name}:{argument}=100.",
+            f"--data {name} takes whole numbers from 0 such as {name}:{argument}=100.",
             data=paths[0],
         )
         require(argument not in values, f"{argument} is set twice.", data=paths[0])

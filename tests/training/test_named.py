@@ -47,9 +47,9 @@ def test_other_paths_are_files():
     [
         ("letters:", "has no argument '', but: count"),
         ("letters:stress=1", "has no argument 'stress', but: count"),
-        ("letters:count", "takes whole numbers such as letters:count=100"),
-        ("letters:count=x", "takes whole numbers such as letters:count=100"),
-        ("letters:count=-1", "takes whole numbers such as letters:count=100"),
+        ("letters:count", "takes whole numbers from 0 such as letters:count=100"),
+        ("letters:count=x", "takes whole numbers from 0 such as letters:count=100"),
+        ("letters:count=-1", "takes whole numbers from 0 such as letters:count=100"),
     ],
 )
 def test_mistakes(name, message):
