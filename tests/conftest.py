@@ -52,6 +52,8 @@ if keras.backend.backend() == "torch":
 pytest.register_assert_rewrite("tests.harness")
 
 ABSENT_DATA = "shared data absent"
+ONE_DNN = "TF_ENABLE_ONEDNN_OPTS"
+ONE_DNN_HERE = os.environ.get(ONE_DNN)
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -105,6 +107,14 @@ def pytest_collection_modifyitems(config, items):
     if elsewhere:
         config.hook.pytest_deselected(items=elsewhere)
         items[:] = [item for item in items if item not in elsewhere]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Processes of a test compute as this one does, whatever the command line has set in it."""
+    os.environ.pop(ONE_DNN, None)
+    if ONE_DNN_HERE is not None:
+        os.environ[ONE_DNN] = ONE_DNN_HERE
 
 
 def _fail_if_skipped(config, report):

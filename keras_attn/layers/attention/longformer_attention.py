@@ -25,9 +25,9 @@ class LongformerAttention(BaseMultiHeadAttention):
 
     Every position attends to those nearby and to the global ones, in one softmax; global positions
     attend to everything, by queries, keys and values of projections of their own. Time and memory
-    are linear in the length. Global positions are the first ones, or those that a `global_mask`
-    marks. They attend to everything: there is no causal form (`LocalAttention` has one). Masks hide
-    keys from all queries alike.
+    are linear in the length. Global positions are the first real ones, or those that a
+    `global_mask` marks. They attend to everything: there is no causal form (`LocalAttention` has
+    one). Masks hide keys from all queries alike.
 
     Args:
         num_heads: Number of heads.
@@ -48,7 +48,7 @@ class LongformerAttention(BaseMultiHeadAttention):
         return_attention_scores: Must be `False`.
         use_causal_mask: Must be `False`.
         global_mask: Boolean (batch, length), `True` at global positions, at most `global_length`
-            in a row; by default the first `global_length` positions are global.
+            in a row; by default the first `global_length` real positions are global.
 
     Returns:
         The output (batch, length, features).
@@ -129,7 +129,7 @@ class LongformerAttention(BaseMultiHeadAttention):
         length = ops.shape(query)[1]
         mask = inputs.mask_of_keys()
         real = ops.ones((1, 1, length), "bool") if mask is None else mask
-        places, valid = self._places(global_mask, length)
+        places, valid = self._places(global_mask, mask, length)
         heads = self._project(query, value, key, training)
         few = ops.matmul(with_leading_axes(ops.cast(places, query.dtype), query), query)
         of_global = self._project(few, value, key, training, self.global_projections)
@@ -189,8 +189,10 @@ class LongformerAttention(BaseMultiHeadAttention):
         spread = ops.matmul(ops.swapaxes(at_globals, -1, -2), of_few)
         return ops.where(ops.expand_dims(is_global, (1, 3)), spread, context)
 
-    def _places(self, global_mask: Tensor, length: Any) -> tuple[Any, Any]:
+    def _places(self, global_mask: Tensor, real: Tensor, length: Any) -> tuple[Any, Any]:
         """Where each global position is, and whether there are not too many.
+
+        Without a `global_mask` they are the first ones that are `real` for a head.
 
         Returns:
             Boolean (batch or 1, globals, length), and what `keras_attn.ops.masks.unless_refused`
@@ -198,7 +200,12 @@ class LongformerAttention(BaseMultiHeadAttention):
         """
         numbers = ops.expand_dims(ops.arange(self.global_length, dtype="int32"), 1)
         if global_mask is None:
-            return ops.equal(numbers, ops.arange(length, dtype="int32"))[None], None
+            if real is None:
+                return ops.equal(numbers, ops.arange(length, dtype="int32"))[None], None
+            is_counted = ops.any(real, axis=1)
+            number = ops.cumsum(ops.cast(is_counted, "int32"), axis=1) - 1
+            number = ops.where(is_counted, number, -1)
+            return ops.equal(ops.expand_dims(number, 1), numbers), None
         global_mask, valid = masks.boolean_masks(global_mask=global_mask)
         number = ops.cumsum(ops.cast(global_mask, "int32"), axis=1) - 1
         greatest = ops.max(number, initial=-1) + 1

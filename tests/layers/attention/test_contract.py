@@ -19,6 +19,13 @@ ON_JAX = keras.backend.backend() == "jax"
 X = numbers(1, 2, 11, 6)
 SOURCE = numbers(2, 2, 7, 6)
 LONG = numbers(3, 1, 149, 6)  # more than any block, and a multiple of none
+# Mechanisms whose positions are counted from the beginning of a row, padding included.
+COUNTING = (
+    *("segmented, recurrent memory", "segmented, compressive memory", "global and local"),
+    *("dense synthesizer", "factorized dense synthesizer", "random synthesizer"),
+    *("factorized random synthesizer", "mixture", "sparse, fixed", "Linformer", "Sinkhorn"),
+    "Performer, rotary",
+)
 LENGTHS = np.array([4, 11])  # of the rows of X
 REAL = np.arange(11)[None, :] < LENGTHS[:, None]
 
@@ -90,6 +97,18 @@ def test_padding_changes_nothing(mechanism):
         found = numpy(layer(X, X, **mask_arguments(kind)))
         assert_close(found[:1, :4], expected, atol=5e-6, err_msg=kind)
         assert np.isfinite(found).all(), kind
+
+
+@having()
+def test_padding_before_a_sequence(mechanism, request):
+    """Changes nothing either, unless positions are counted from the beginning of the row."""
+    layer = built(mechanism)
+    expected = numpy(layer(X[:1, :5], X[:1, :5]))
+    padded = np.concatenate([9 * X[1:, :3], X[:1, :5], X[1:, :2]], axis=1)
+    real = np.array([[False] * 3 + [True] * 5 + [False] * 2])
+    found = numpy(layer(padded, padded, value_mask=real))[:, 3:8]
+    name = request.node.callspec.id
+    assert (np.abs(found - expected).max() > 1e-3) == (name in COUNTING)
 
 
 @having()
