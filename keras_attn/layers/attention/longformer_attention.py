@@ -202,14 +202,17 @@ class LongformerAttention(BaseMultiHeadAttention):
         if global_mask is None:
             if real is None:
                 return ops.equal(numbers, ops.arange(length, dtype="int32"))[None], None
-            is_counted = ops.any(real, axis=1)
-            number = ops.cumsum(ops.cast(is_counted, "int32"), axis=1) - 1
-            number = ops.where(is_counted, number, -1)
+            number = _numbered(ops.any(real, axis=1))
             return ops.equal(ops.expand_dims(number, 1), numbers), None
         global_mask, valid = masks.boolean_masks(global_mask=global_mask)
-        number = ops.cumsum(ops.cast(global_mask, "int32"), axis=1) - 1
+        number = _numbered(global_mask)
         greatest = ops.max(number, initial=-1) + 1
         expected = f"`global_mask` must not mark more than `global_length`={self.global_length}."
         fits = require_values(greatest <= self.global_length, expected, marked=greatest)
-        number = ops.where(global_mask, number, -1)
         return ops.equal(ops.expand_dims(number, 1), numbers), masks.combine_masks(valid, fits)
+
+
+def _numbered(marked: Tensor) -> Any:
+    """The number of each marked position among those of its row, from 0; -1 for the others."""
+    number = ops.cumsum(ops.cast(marked, "int32"), axis=1) - 1
+    return ops.where(marked, number, -1)
