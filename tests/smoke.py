@@ -2,7 +2,7 @@
 
 SMOKE = {
     "tests/cli/test_main.py": ["test_help_is_quick_and_teaches"],
-    "tests/convert/test_gpt2.py": ["test_logits_are_those_of_transformers"],
+    "tests/convert/generators/test_gpt2.py": ["test_logits_are_those_of_transformers"],
     "tests/data/test_batching.py": ["test_batches_are_full"],
     "tests/evaluation/test_metrics.py": ["test_every_metric"],
     "tests/export/test_verify.py": ["test_an_export_is_verified_and_left_as_it_was"],

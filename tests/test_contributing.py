@@ -209,14 +209,14 @@ def test_its_preset():
 }
 
 CONVERTER = {
-    "keras_attn/convert/echo.py": '''
+    "keras_attn/convert/generators/echo.py": '''
 """Conversion of Echo, a GPT-2 with another name for its number of layers."""
 
 from pathlib import Path
 from typing import Any
 
 from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.gpt2 import convert_gpt2
+from keras_attn.convert.generators.gpt2 import convert_gpt2
 
 
 def convert_echo(folder: Path, config: dict[str, Any]) -> Conversion:
@@ -225,7 +225,7 @@ def convert_echo(folder: Path, config: dict[str, Any]) -> Conversion:
     return convert_gpt2(folder, {names.get(key, key): value for key, value in config.items()})
 ''',
     "keras_attn/convert/huggingface.py": """
-from keras_attn.convert.echo import convert_echo
+from keras_attn.convert.generators.echo import convert_echo
 
 CONVERTERS["echo"] = convert_echo
 """,
@@ -251,7 +251,7 @@ if __name__ == "__main__":
     "tests/convert/checkpoints.py": """
 CHECKPOINTS["echo"] = GOLDEN / "echo"
 """,
-    "tests/convert/test_echo.py": '''
+    "tests/convert/generators/test_echo.py": '''
 """Echo has the layers of its configuration."""
 
 from keras_attn.convert import convert_huggingface
@@ -387,7 +387,7 @@ SECTIONS = {
     "A new converter": (
         CONVERTER,
         ["tests/convert/make_echo_golden.py"],
-        ["tests/convert/test_every_converter.py", "tests/convert/test_echo.py"],
+        ["tests/convert/test_every_converter.py", "tests/convert/generators/test_echo.py"],
         "echo or every",
     ),
     "A new task": (

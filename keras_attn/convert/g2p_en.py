@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_attn.convert.json_files import named_in_errors
-from keras_attn.convert.weight_map import Tensors, WeightMap
+from keras_attn.convert.files.json_files import named_in_errors
+from keras_attn.convert.files.weight_map import Tensors, WeightMap
 from keras_attn.models import RecurrentSeq2Seq
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
 from keras_attn.tokenizers import CharacterTokenizer, SymbolTokenizer

@@ -11,7 +11,8 @@ import keras
 import tensorflow as tf
 
 from keras_attn.checkpoints import check_checkpoint, require_model_type
-from keras_attn.convert.bert import (
+from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.encoders.bert import (
     ALBERT,
     BERT,
     CAMEMBERT,
@@ -21,19 +22,18 @@ from keras_attn.convert.bert import (
     ROBERTA,
     XLM_ROBERTA,
 )
-from keras_attn.convert.big_bird import BIG_BIRD
-from keras_attn.convert.configuration import CONFIG
-from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.deberta import DEBERTA
-from keras_attn.convert.encoder_models import convert_encoder
-from keras_attn.convert.encoder_tasks import convert_text_encoder
-from keras_attn.convert.gpt2 import convert_gpt2
-from keras_attn.convert.longformer import LONGFORMER
-from keras_attn.convert.marian import convert_marian
-from keras_attn.convert.modernbert import MODERNBERT
-from keras_attn.convert.nystromformer import NYSTROMFORMER
-from keras_attn.convert.sentence_transformers import transformer_folder
-from keras_attn.convert.t5 import convert_t5
+from keras_attn.convert.encoders.big_bird import BIG_BIRD
+from keras_attn.convert.encoders.deberta import DEBERTA
+from keras_attn.convert.encoders.longformer import LONGFORMER
+from keras_attn.convert.encoders.models import convert_encoder
+from keras_attn.convert.encoders.modernbert import MODERNBERT
+from keras_attn.convert.encoders.nystromformer import NYSTROMFORMER
+from keras_attn.convert.encoders.sentence_transformers import transformer_folder
+from keras_attn.convert.encoders.tasks import convert_text_encoder
+from keras_attn.convert.files.configuration import CONFIG
+from keras_attn.convert.generators.gpt2 import convert_gpt2
+from keras_attn.convert.generators.marian import convert_marian
+from keras_attn.convert.generators.t5 import convert_t5
 from keras_attn.convert.vit import convert_vit
 from keras_attn.documents import read_json_object
 from keras_attn.tasks import Task

@@ -7,9 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_attn.convert.bert_heads import written_activation_of_scores
-from keras_attn.convert.configuration import CONFIG
-from keras_attn.convert.encoder_family import (
+from keras_attn.convert.encoders.family import (
     MASKED,
     OF_QUESTIONS,
     OF_TEXTS,
@@ -17,18 +15,19 @@ from keras_attn.convert.encoder_family import (
     EncoderFamily,
     head_sizes,
 )
-from keras_attn.convert.encoder_models import (
+from keras_attn.convert.encoders.heads import written_activation_of_scores
+from keras_attn.convert.encoders.models import (
     arguments_of,
     attention_keys,
     head_on,
     model_weights,
     text_activation,
 )
-from keras_attn.convert.encoder_tasks import ends_between, written_tokenizer
-from keras_attn.convert.huggingface import ENCODERS
-from keras_attn.convert.outgoing import Outgoing
-from keras_attn.convert.sentence_transformers import written_modules
-from keras_attn.convert.written_config import (
+from keras_attn.convert.encoders.sentence_transformers import written_modules
+from keras_attn.convert.encoders.tasks import ends_between, written_tokenizer
+from keras_attn.convert.files.configuration import CONFIG
+from keras_attn.convert.files.outgoing import Outgoing
+from keras_attn.convert.files.written_config import (
     computing_config,
     labels_of,
     require_counterparts,
@@ -36,6 +35,7 @@ from keras_attn.convert.written_config import (
     written_activation,
     written_arguments,
 )
+from keras_attn.convert.huggingface import ENCODERS
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.layers.attention.registry import named_attention
 from keras_attn.models import Bert, MaskedLanguageModel, SequenceClassifier, TokenClassifier

@@ -7,12 +7,12 @@ from typing import Any
 
 import keras
 
-from keras_attn.convert.gpt2 import outgoing_gpt2
+from keras_attn.convert.files.outgoing import Outgoing
+from keras_attn.convert.generators.gpt2 import outgoing_gpt2
+from keras_attn.convert.generators.marian import outgoing_marian
+from keras_attn.convert.generators.t5 import outgoing_t5
 from keras_attn.convert.huggingface import ENCODERS
-from keras_attn.convert.marian import outgoing_marian
-from keras_attn.convert.outgoing import Outgoing
 from keras_attn.convert.outgoing_encoder import outgoing_encoder, outgoing_model
-from keras_attn.convert.t5 import outgoing_t5
 from keras_attn.models import GPT2, T5, Bert, Marian
 from keras_attn.tasks import Task
 from keras_attn.validation import UserError, require_one_of

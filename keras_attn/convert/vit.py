@@ -5,12 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from keras_attn.convert.bert_heads import label_names
-from keras_attn.convert.configuration import CONFIG, make_model, read_activation, read_arguments
 from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.json_files import named_in_errors, read_optional_object, require_values
-from keras_attn.convert.safetensors_folder import SafetensorsFolder
-from keras_attn.convert.weight_map import WeightMap
+from keras_attn.convert.encoders.heads import label_names
+from keras_attn.convert.files.configuration import (
+    CONFIG,
+    make_model,
+    read_activation,
+    read_arguments,
+)
+from keras_attn.convert.files.json_files import (
+    named_in_errors,
+    read_optional_object,
+    require_values,
+)
+from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
+from keras_attn.convert.files.weight_map import WeightMap
 from keras_attn.layers.embedding.patch import both_sides
 from keras_attn.models import PatchEncoder, SequenceClassifier
 from keras_attn.tasks import ImageClassificationTask

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keras_attn.data.examples import Examples
+from keras_attn.data.examples.base import Examples
 from keras_attn.data.shapes import choose_shapes
 from keras_attn.validation import UserError, is_integer, require, require_positive
 

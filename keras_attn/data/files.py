@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from keras_attn.data.cache import Cache
 from keras_attn.data.reading.lines import BadLine, is_empty, iterate_lines
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Mistake, Reading, Row, table_rows
 from keras_attn.data.reading.several import SEVERAL
 from keras_attn.data.reading.tables import form_of
+from keras_attn.data.stored.cache import Cache
 from keras_attn.validation import UserError, require
 
 _MISSING = object()

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_attn.data.cache import Cache
 from keras_attn.data.files import Pairs, read_pairs
 from keras_attn.data.images import ImageFile, read_images
 from keras_attn.data.split import taken
-from keras_attn.data.stored_images import stored_images
+from keras_attn.data.stored.cache import Cache
+from keras_attn.data.stored.images import stored_images
 from keras_attn.validation import UserError
 
 LABELS_FILE = "labels.tsv"

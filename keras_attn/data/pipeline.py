@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from keras_attn.data.batching import EpochPlan
-from keras_attn.data.examples import Batch, Examples
+from keras_attn.data.examples.base import Batch, Examples
 from keras_attn.validation import require, require_positive
 
 _BATCHES_UNTIL_RELEASE = 16

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_attn.data.files import Pairs
-from keras_attn.data.stored_column import StoredColumn
+from keras_attn.data.stored.column import StoredColumn
 from keras_attn.validation import UserError, is_integer, require, require_positive
 
 

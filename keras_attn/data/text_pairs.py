@@ -3,10 +3,10 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from keras_attn.data.cache import Cache
 from keras_attn.data.files import Pairs, joined_names
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Reading, Row
+from keras_attn.data.stored.cache import Cache
 from keras_attn.tokenizers.text_pairs import BETWEEN
 
 _ROLES = ("text", "other", "label")

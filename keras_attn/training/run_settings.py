@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from keras_attn import documents
-from keras_attn.data.cache import Cache
-from keras_attn.data.examples import LONG_TEXTS
+from keras_attn.data.examples.base import LONG_TEXTS
 from keras_attn.data.series.reading import TIME_STEPS
+from keras_attn.data.stored.cache import Cache
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
 from keras_attn.recipes import completed, layered, recipe_of

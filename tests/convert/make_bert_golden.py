@@ -1,4 +1,4 @@
-"""Writes what BERT of `transformers` computes, for tests/convert/test_bert.py.
+"""Writes what BERT of `transformers` computes, for tests/convert/encoders/test_bert.py.
 
 Neither PyTorch nor transformers is needed for the tests, only to make their files again:
 

@@ -1,4 +1,4 @@
-"""Writes what GPT-2 of `transformers` computes, for tests/convert/test_gpt2.py.
+"""Writes what GPT-2 of `transformers` computes, for tests/convert/generators/test_gpt2.py.
 
 Neither PyTorch nor transformers is needed for the tests, only to make their files again:
 

@@ -1,4 +1,4 @@
-"""Writes what Longformer of `transformers` makes of texts, for tests/convert/test_longformer.py.
+"""Writes what Longformer of `transformers` makes of texts, for encoders/test_longformer.py.
 
 Neither PyTorch nor transformers is needed for the tests, only to make their files again:
 

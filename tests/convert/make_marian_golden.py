@@ -1,4 +1,4 @@
-"""Writes what Marian of `transformers` computes, for tests/convert/test_marian.py.
+"""Writes what Marian of `transformers` computes, for tests/convert/generators/test_marian.py.
 
 Neither PyTorch nor transformers is needed for the tests, only to make their files again:
 

@@ -1,4 +1,4 @@
-"""Writes what T5 of `transformers` computes, for tests/convert/test_t5.py.
+"""Writes what T5 of `transformers` computes, for tests/convert/generators/test_t5.py.
 
 Neither PyTorch nor transformers is needed for the tests, only to make their files again:
 

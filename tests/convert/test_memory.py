@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from keras_attn.convert.safetensors_folder import SafetensorsFolder
-from keras_attn.convert.weight_map import _runs
+from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
+from keras_attn.convert.files.weight_map import _runs
 from tests.convert.made import BERT, copy_of
 
 pytestmark = pytest.mark.tensorflow

@@ -15,9 +15,9 @@ from keras_attn.convert import (
     from_huggingface,
     model_from_huggingface,
     model_to_huggingface,
-    outgoing,
     write_huggingface,
 )
+from keras_attn.convert.files import outgoing
 from keras_attn.layers import LinearAttention
 from keras_attn.models import (
     GPT2,
@@ -40,8 +40,8 @@ from keras_attn.tasks import (
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
 from tests.backends import thinned
+from tests.convert.encoders.test_encoders import MODELS as ENCODER_MODELS
 from tests.convert.made import BERT, GOLDEN, INDEX, WEIGHTS, copy_of
-from tests.convert.test_encoders import MODELS as ENCODER_MODELS
 from tests.layers.judges import spread_weights
 from tests.refusals import refused_in_one_line
 

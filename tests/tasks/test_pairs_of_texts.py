@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.data import LabelledExamples, Pairs
-from keras_attn.data.token_rows import pair_rows
+from keras_attn.data.stored.token_rows import pair_rows
 from keras_attn.export import export_saved_model
 from keras_attn.models import Bert, SequenceClassifier, TransformerEncoder
 from keras_attn.tasks import ClassificationTask, open_exported

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import keras_attn
-from keras_attn.data.cache import Cache
 from keras_attn.data.reading.columns import Selection, select
 from keras_attn.data.reading.content import content_digest, suffixes_of
 from keras_attn.data.reading.delimited import TabSeparatedTable, row_names_hint
@@ -15,7 +14,8 @@ from keras_attn.data.reading.lines import SKIP_HINT, excerpt, is_empty
 from keras_attn.data.reading.several import SEVERAL, is_missing, listed, number_in
 from keras_attn.data.reading.table import Key, Record, Table
 from keras_attn.data.reading.tables import open_table
-from keras_attn.data.stored_texts import stored_columns
+from keras_attn.data.stored.cache import Cache
+from keras_attn.data.stored.texts import stored_columns
 from keras_attn.validation import UserError
 
 _LOOKED_AT = 100  # rows that show whether malformed ones can be left out

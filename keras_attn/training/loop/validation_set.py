@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.data import plan_epoch
-from keras_attn.data.examples import Examples
+from keras_attn.data.examples.base import Examples
 from keras_attn.training.loop.step import make_evaluation_step
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import LOSS_VALUES, SUMS, means, named

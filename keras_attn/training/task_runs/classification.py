@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.data import LabelledExamples, Pairs
+from keras_attn.data.examples.labelled import class_numbers
 from keras_attn.data.files import has_label_lists
-from keras_attn.data.labelled_examples import class_numbers
 from keras_attn.data.overview import doubts
 from keras_attn.data.reading.lines import excerpt
 from keras_attn.data.reading.several import number_in

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from keras_attn.data.examples.window import WindowExamples, Windows
 from keras_attn.data.series.columns import ROLES, check_series_columns
 from keras_attn.data.series.reading import described, read_series
 from keras_attn.data.series.season import find_season
 from keras_attn.data.series.series import SeriesPart, cut_before
-from keras_attn.data.window_examples import WindowExamples, Windows
 from keras_attn.documents import read_json_object
 from keras_attn.evaluation.forecasts import (
     FORECAST_METRICS,

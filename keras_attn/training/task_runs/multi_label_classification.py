@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from keras_attn.data import Pairs
-from keras_attn.data.labelled_examples import label_rows
+from keras_attn.data.examples.labelled import label_rows
 from keras_attn.data.reading.lines import excerpt
 from keras_attn.evaluation.label_sets import LABEL_SETS, LabelSetCounts, best_thresholds
 from keras_attn.tasks import MultiLabelClassificationTask

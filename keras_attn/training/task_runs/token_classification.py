@@ -5,8 +5,8 @@ from collections import Counter
 from typing import ClassVar
 
 from keras_attn.data import TaggedExamples
+from keras_attn.data.examples.tagged import wrong_tags
 from keras_attn.data.overview import ONE_WORD
-from keras_attn.data.tagged_examples import wrong_tags
 from keras_attn.evaluation import TAGGING
 from keras_attn.models import TokenClassifier
 from keras_attn.tasks import TokenClassificationTask

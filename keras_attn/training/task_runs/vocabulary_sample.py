@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_attn.data.split import taken
-from keras_attn.data.stored_texts import StoredTexts
+from keras_attn.data.stored.texts import StoredTexts
 
 
 def vocabulary_sample(columns: Sequence[Sequence[str]], most_bytes: int) -> list[str]:

@@ -1,0 +1,1 @@
+"""Configurations and tensors of a checkpoint folder, read and written."""

@@ -1,0 +1,1 @@
+"""Tokenizer files of Hugging Face, read and written."""

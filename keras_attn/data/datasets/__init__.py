@@ -1,0 +1,1 @@
+"""Data sets by name: generated, or downloaded once."""

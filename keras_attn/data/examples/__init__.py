@@ -1,0 +1,1 @@
+"""Examples of each kind of task, read once and assembled in batches."""
