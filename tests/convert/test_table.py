@@ -30,7 +30,7 @@ def row(model_type):
     if model_type in OTHERS:
         return f"| `{model_type}` | {' | '.join(OTHERS[model_type])} |"
     family = ENCODERS[model_type]
-    kinds = family._KINDS.items()
+    kinds = encoder_family._KINDS.items()
     heads = ", ".join(f"`{name}`" for name, kind in kinds if kind not in family.other_heads)
     tokenizer, back = "`tokenizer.json`, or older files", "yes"
     return f"| `{model_type}` | `{family.name}Model`, {heads} | {tokenizer} | {back} |"
