@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from keras_attn.checkpoints import MODEL_TYPES
+from keras_attn.convert.encoders import family as encoder_family
 from keras_attn.convert.huggingface import CONVERTERS, ENCODERS
 
 pytestmark = pytest.mark.tensorflow
