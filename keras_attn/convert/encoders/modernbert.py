@@ -63,17 +63,6 @@ def _base(config: Mapping[str, Any], kind: str) -> float:
     return float(parameters.get("rope_theta", config.get(key) or default))
 
 
-def _further(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "num_segments": 0,
-        "absolute_positions": False,
-        "norm_first": True,
-        "gated": True,
-        "feed_forward_bias": bool(config.get("mlp_bias", False)),
-        "norm_bias": bool(config.get("norm_bias", False)),
-    }
-
-
 def _head_transform(config: Mapping[str, Any]) -> dict[str, Any]:
     activation = config.get("classifier_activation", "gelu")
     require_one_of("classifier_activation", activation, ACTIVATIONS)
@@ -88,7 +77,6 @@ def _head_transform(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _written(encoder: Bert, model: Any) -> dict[str, Any]:
-    sizes = encoder.get_config()
     layers = [block.attention for block in encoder.blocks]
     kinds = [_LOCAL if isinstance(layer, LocalAttention) else _GLOBAL for layer in layers]
     bases = {
@@ -104,8 +92,6 @@ def _written(encoder: Bert, model: Any) -> dict[str, Any]:
             for kind, (_, default) in _BASES.items()
         },
         "attention_bias": layers[0].get_config().get("use_bias", True),
-        "mlp_bias": sizes["feed_forward_bias"],
-        "norm_bias": sizes["norm_bias"],
         **_written_head(model),
     }
 
@@ -142,6 +128,8 @@ MODERNBERT = EncoderFamily(
         "embedding_dropout": ("dropout", 0.0),
         "attention_dropout": ("attention_dropout", 0.0),
         "norm_eps": ("epsilon", 1e-5),
+        "mlp_bias": ("feed_forward_bias", False),
+        "norm_bias": ("norm_bias", False),
     },
     defaults={"pad_token_id": 50_283},
     activation_key="hidden_activation",
@@ -149,9 +137,14 @@ MODERNBERT = EncoderFamily(
     others=(
         *("attention_bias", "classifier_activation", "classifier_bias", "classifier_pooling"),
         *("global_attn_every_n_layers", "global_rope_theta", "layer_types", "local_attention"),
-        *("local_rope_theta", "mlp_bias", "norm_bias", "rope_parameters", "cls_token_id"),
+        *("local_rope_theta", "rope_parameters", "cls_token_id"),
     ),
-    further=_further,
+    further=lambda config: {
+        "num_segments": 0,
+        "absolute_positions": False,
+        "norm_first": True,
+        "gated": True,
+    },
     attention=_attention,
     names=EncoderNames(
         tokens="embeddings.tok_embeddings",

@@ -64,7 +64,8 @@ def read_arguments(
         config: Its content.
         model_type: Name of the architecture in `ignored_keys.yaml`.
         used: Our arguments and their defaults by key. Values must be integers, where the default is
-            a fraction numbers; where it is `None`, so may they be.
+            a fraction numbers, where it is true or false one of these; where it is `None`, so may
+            they be.
         only: The only supported value by key; a key may be missing.
         others: Further keys, which are read elsewhere.
 
@@ -79,12 +80,15 @@ def read_arguments(
     arguments = {}
     for key, (name, default) in used.items():
         arguments[name] = value = config.get(key, default)
-        kind, kinds = "an integer", int
-        if isinstance(default, float):
-            kind, kinds = "a number", int | float
-        fits = isinstance(value, kinds) and not isinstance(value, bool) and value >= 0
+        kind, kinds = "an integer, 0 or more", int
+        if isinstance(default, bool):
+            kind, kinds = "true or false", bool
+        elif isinstance(default, float):
+            kind, kinds = "a number, 0 or more", int | float
+        fits = isinstance(value, kinds) and value >= 0
+        fits &= isinstance(value, bool) == isinstance(default, bool)
         fits |= value is None and default is None
-        require(fits, f"{path}: `{key}` must be {kind}, 0 or more.", **{key: value})
+        require(fits, f"{path}: `{key}` must be {kind}.", **{key: value})
     return arguments
 
 

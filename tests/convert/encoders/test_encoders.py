@@ -306,6 +306,12 @@ MISTAKES = {
     "inverse": (NYSTROM, config(inv_coeff_init_option=True), "`inv_coeff_init_option` must be Fa"),
     "even": (NYSTROM, config(conv_kernel_size=4), "config.json: `conv_kernel_size` must be odd"),
     "landmarks": (NYSTROM, config(num_landmarks=3), "`num_landmarks` must divide `segment_means_"),
+    "no switch": ("modernbert_masked", config(mlp_bias=0), "`mlp_bias` must be true or false. Rec"),
+    "no number": (
+        "modernbert_masked",
+        config(hidden_size=True),
+        "`hidden_size` must be an integer",
+    ),
 }
 
 
