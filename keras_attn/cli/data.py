@@ -1,9 +1,10 @@
 """Look at data before training: rows, lengths, labels, double and common rows.
 
-Malformed rows are counted here, not refused. Without --task or --preset all columns are shown. With
---preset (or --init, a run or a task folder), texts are also tokenized as `train` would do it, and a
-line says how many examples a run would leave out or cut. With --task forecast: the series, their
-steps, missing values and season, and what a run would forecast from what.
+Malformed rows are counted here, not refused. Without --task or --preset all columns are shown, or
+those that --columns names. With --preset (or --init, a run or a task folder), texts are also
+tokenized as `train` would do it, and a line says how many examples a run would leave out or cut.
+With --task forecast: the series, their steps, missing values and season, and what a run would
+forecast from what.
 
 examples:
   keras-attn data reviews.csv
@@ -101,7 +102,8 @@ def _parts(options: argparse.Namespace, task_run: Any, generated: Any) -> dict[s
     from keras_attn.training.run_settings import DataSettings
 
     given = {"train": options.data, "valid": options.valid, "test": options.test}
-    how: tuple = ()
+    roles = tuple(options.columns or ())
+    how: tuple = (roles,)
     if task_run is not None:
         roles = task_run.parts_in(options.columns)
         how = (roles, task_run.optional_columns, task_run.mistake)

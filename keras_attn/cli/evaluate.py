@@ -78,6 +78,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     decoding_options.add_arguments(parser)
     add("--stress", action="store_true", default=None, help="cmudict: keep stress marks")
     add_reading_options(parser)
+    most = (
+        "greatest part of the rows that --skip-bad-lines may leave out (default: the run's, 0.05)"
+    )
+    add("--max-dropped", type=float, metavar="PART", help=most)
     wrong = (
         "also write what was answered wrong, the worst first: error, input, correct, predicted; "
         "for language models all texts, by their loss a token"
@@ -93,17 +97,17 @@ def run(options: argparse.Namespace) -> None:
         from keras_attn.training.run_settings import DataSettings
 
     recorded = _settings_of_run(options.model)
-    stress = options.stress
-    if stress is None:
-        stress = recorded.get("data", {}).get("stress", False)
-    separator = options.label_separator or recorded.get("data", {}).get("label_separator")
+    of_data = recorded.get("data", {})
     data = DataSettings(
         options.data,
-        label_separator=separator,
+        label_separator=options.label_separator or of_data.get("label_separator"),
         columns=options.columns,
         encoding=options.encoding,
-        stress=stress,
+        stress=_first(options.stress, of_data.get("stress"), False),
         skip_bad_lines=bool(options.skip_bad_lines),
+        max_dropped=_first(
+            options.max_dropped, of_data.get("max_dropped"), DataSettings.max_dropped
+        ),
     )
     task = decoding_options.decoding_as_told(opened(options), options.set)
     how = {"beams": options.beams, "perplexity": options.perplexity}
@@ -118,6 +122,11 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         text = json.dumps({"items": items} | results, indent=1)
         write_text(options.json, f"{text}\n")
+
+
+def _first(*values: Any) -> Any:
+    """The first of the values that is not `None`."""
+    return next(value for value in values if value is not None)
 
 
 def _shown(value: Any) -> str:

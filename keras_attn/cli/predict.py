@@ -138,7 +138,7 @@ def run(options: argparse.Namespace) -> None:
         _refuse_files(task, options.texts)
     texts = options.texts or _lines(sys.stdin.buffer)
     if options.columns is not None:
-        texts = _rows(task, options)
+        texts = _every_row(_rows(task, options))
     if options.npy:
         _write_vectors(task, texts, options)
         return
@@ -177,6 +177,17 @@ def _refuse_files(task: Any, texts: Sequence[str]) -> None:
             "input.",
             text=text,
         )
+
+
+def _every_row(rows: Iterator[str]) -> Iterator[str]:
+    """Yields rows, and does not advise to leave out malformed ones: each row has an answer."""
+    from keras_attn.data.reading.lines import SKIP_HINT
+
+    try:
+        yield from rows
+    except UserError as error:
+        advice = "No row can be left out here, since each has its answer: mend it."
+        raise UserError(str(error).replace(SKIP_HINT, advice)) from None
 
 
 def _rows(task: Any, options: argparse.Namespace) -> Iterator[str]:

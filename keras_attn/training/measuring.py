@@ -12,6 +12,7 @@ from keras_attn.tasks import task_folder
 from keras_attn.training.prepared import PreparedRun
 from keras_attn.training.reporting.errors import write_errors, write_wrong
 from keras_attn.training.run_settings import DataSettings, RunSettings
+from keras_attn.training.run_texts import require_few_malformed
 from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.validation import require
 
@@ -59,12 +60,16 @@ def evaluate(
         The metrics by name, and "items", the number of texts.
 
     Raises:
-        UserError: The texts or a metric are not for such a task.
+        UserError: The texts or a metric are not for such a task, or more rows are malformed than
+            `data.max_dropped` allows.
     """
     recorded = recorded or {}
     run = run_of(task, recorded)
     data = run.as_trained(task, data)
     texts = run.read_test(data.train, data)
+    rows = len(texts) + getattr(texts, "skipped", 0)
+    more = ", or set a larger `data.max_dropped` (--max-dropped PART)"
+    require_few_malformed(texts, rows, data.max_dropped, more)
     metrics = metrics or run.metrics_of(texts, data.train, recorded.get("metrics"))
     for line in run.remarks(task, texts):
         print(line)

@@ -20,6 +20,7 @@ from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.description import count_parameters
 from keras_attn.training.reporting.run_folder import TokenizerMaker
 from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.run_texts import require_few_malformed
 from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.training.task_runs.base import with_lengths
 from keras_attn.training.teachers import check_tokenizers, load_teachers, with_checksums
@@ -218,17 +219,13 @@ def _complete(
 def _check_malformed(settings: RunSettings, texts: Mapping[str, Any]) -> None:
     """Raises if more of the rows of a part of the data are malformed than settings allow."""
     most = settings.data.max_dropped
-    held_out = len(texts.get("valid") or ()) if settings.data.valid is None else 0
+    held_out = len(texts.get("validation") or ()) if settings.data.valid is None else 0
     for name, part in texts.items():
         malformed = getattr(part, "skipped", 0)
         rows = len(part) + malformed + (held_out if name == "train" else 0)
-        if malformed > most * rows:
-            raise UserError(
-                f"{part.name}: of {rows:,} rows {malformed:,} are malformed, which is more than "
-                f"`data.max_dropped` allows ({most:.0%}). Mend them (`keras-attn data` says what "
-                "is wrong), or set a larger `data.max_dropped` (--set "
-                f"data.max_dropped={math.ceil(100 * malformed / rows) / 100:g})."
-            )
+        needed = math.ceil(100 * malformed / max(rows, 1)) / 100
+        more = f", or set a larger `data.max_dropped` (--set data.max_dropped={needed:g})"
+        require_few_malformed(part, rows, most, more)
 
 
 def _check_losses(settings: RunSettings, texts: Any, examples: Examples) -> None:

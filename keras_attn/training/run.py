@@ -17,6 +17,7 @@ from keras_attn.training.measuring import choose_thresholds, judge_validation, m
 from keras_attn.training.prepared import PreparedRun, RunData, prepare, read_data
 from keras_attn.training.reporting.description import (
     describe_new_head,
+    describe_overlap,
     describe_rules,
     describe_run,
 )
@@ -129,6 +130,7 @@ def _describe(data: RunData, prepared: PreparedRun, plans: EpochPlans) -> None:
     plan, padding = plans.of(0)
     held_out = prepared.validation.examples if prepared.validation else None
     describe_run(prepared.settings, data.texts, data.examples, len(plan), padding, task, held_out)
+    describe_overlap(data.texts)
     describe_rules(data.applied_rules)
     run = TASK_RUNS[prepared.settings.task]
     for line in run.described(data.texts["train"]):

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from keras_attn.data.reading.rows import Form, Reading
 from keras_attn.data.reading.tables import LinesTable
 from keras_attn.data.split import count_different, taken
 from keras_attn.training.run_settings import DataSettings
-from keras_attn.validation import require
+from keras_attn.validation import UserError, require
 
 Texts = TypeVar("Texts", "Lines", Pairs)
 
@@ -46,6 +46,27 @@ def reported(pairs: Texts, what: str = "lines") -> Texts:
     if pairs.skipped:
         print(f"{pairs.name}: {pairs.skipped:,} malformed {what} left out.")
     return pairs
+
+
+def require_few_malformed(part: Any, rows: int, most: float, more: str = "") -> None:
+    """Raises if too many of the rows of a part of the data were left out as malformed.
+
+    Args:
+        part: The texts that were read.
+        rows: Number of rows that were read, malformed ones included.
+        most: Greatest fraction of them that may be malformed.
+        more: What else can be done about it.
+
+    Raises:
+        UserError: There are more.
+    """
+    malformed = getattr(part, "skipped", 0)
+    if malformed > most * rows:
+        raise UserError(
+            f"{part.name}: of {rows:,} rows {malformed:,} are malformed, which is more than "
+            f"`data.max_dropped` allows ({most:.0%}). Mend them or set their encoding "
+            f"(`keras-attn data` says what is wrong){more}."
+        )
 
 
 def read_lines(paths: Iterable[str | Path], data: DataSettings, role: str = "text") -> Lines:

@@ -56,6 +56,11 @@ def test_as_a_preset_reads_it(keras_attn, reviews, tmp_path):
     assert run["tokens"]["text"]["longest"] == len("Good film, really") + 1
     assert (run["limits"], run["truncated"], run["left_out"]) == ({"text": 7}, 1, 0)
     assert "1 examples are longer and would be cut" in output
+    output = keras_attn.output("data", reviews, *columns)  # without a task, no others are shown
+    assert "  text: 3 different" in output
+    assert "  label: 3 different" in output
+    refusal = keras_attn.refusal("data", reviews, "--columns", "text=Revue")
+    assert "has no column 'Revue'" in refusal
     output = keras_attn.output("data", test, "--test", test, "--task", "classification")
     assert "2 of 2 rows of test have a text of train." in output
 

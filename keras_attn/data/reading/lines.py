@@ -219,7 +219,8 @@ def _lines_of(block: bytes, path: str, before: int, skip_bad_lines: bool | None)
                 f"{path}, line {number}, byte {column}: expected UTF-8, found the byte {found}."
             )
             if skip_bad_lines is not None:
-                message += f"{_guess(block, error.start)} {SKIP_HINT}"
+                guess = _guess(block, error.start)  # where it is the encoding, all lines have it
+                message += guess if "--encoding" in guess else f"{guess} {SKIP_HINT}"
             raise UserError(message) from None
         # The first block of a file is enough to guess from.
         guess = _guess(block, error.start) if before == 0 else ""

@@ -1,5 +1,6 @@
 """Lines that describe a run before its first update."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,11 +15,39 @@ from keras_attn.training.settings import TrainingSettings
 
 _SHOWN_LABELS = 10
 _FEW_UPDATES = 50
+_MOST_COMPARED = 1_000_000
 
 
 def count_parameters(weights: Sequence[keras.Variable]) -> int:
     """Counts the numbers in weights."""
     return sum(int(np.prod(weight.shape)) for weight in weights)
+
+
+def describe_overlap(texts: Mapping[str, Any]) -> None:
+    """Prints how many texts for validation and test are training texts as well.
+
+    More than a million training texts are not compared: `keras-attn data` does that.
+
+    Args:
+        texts: The texts of a run by part.
+    """
+    parts = {name: sources for name, part in texts.items() if (sources := _sources(part))}
+    train = parts.pop("train", ())
+    if len(train) > _MOST_COMPARED:
+        return
+    common = set(itertools.chain.from_iterable(parts.values())).intersection(train)
+    for name, sources in parts.items():
+        if count := sum(source in common for source in sources):
+            print(
+                f"   warning: {count:,} of {len(sources):,} rows of {name} have a text of train: "
+                "they do not measure what new texts get"
+            )
+
+
+def _sources(part: Any) -> Sequence[str]:
+    """The texts of a part of the data, where it has one in each row."""
+    found = getattr(part, "sources", None) or getattr(part, "texts", None) or ()
+    return found if len(found) and isinstance(found[0], str) else ()
 
 
 def describe_run(

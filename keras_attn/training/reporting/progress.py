@@ -39,7 +39,8 @@ class ProgressReport:
     ) -> None:
         self._console = console or Console(highlight=False)
         self._total = total_steps
-        self._first_step = None
+        self._steps_before = step
+        self._first_step: int | None = None
         self._read: Counter[str] = Counter()
         self._busy = 0.0  # seconds in updates, without validation
         self._minutes = minutes
@@ -72,14 +73,14 @@ class ProgressReport:
         now = time.monotonic()
         if self._first_step is None:
             # The first updates include the making of the graphs, so they have no typical speed.
-            self._first_step = step
+            self._first_step = step if step > self._steps_before else None
         else:
             self._busy += now - self._mark
             self._read.update(read)
         self._mark = now
         description = f"epoch {epoch} loss {loss:.4f}"
         speed = ""
-        if step > self._first_step:
+        if self._first_step is not None and step > self._first_step:
             speeds = [f"{count / self._busy:,.0f} {unit}/s" for unit, count in self._read.items()]
             speed = ", ".join([*speeds, f"{self._time_left(step)} left"])
         if not self._is_announced and self._busy >= _SECONDS_OF_FORECAST:

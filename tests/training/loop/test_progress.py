@@ -56,6 +56,16 @@ def test_the_speed_of_each_unit_is_shown(monkeypatch):
     assert "again" not in text
     assert "too early" not in text
     assert "step 21/30 epoch 1 loss 0.5000 5 texts/s, 2,000 tokens/s, 0:18 left" in text
+    # Resumed where a validation is due: the first update makes the graph and is no speed.
+    progress = ProgressReport(total_steps=250, step=200, console=console)
+    progress.update(200, 1, 0.5, {"texts": 0})
+    now += 600
+    progress.update(201, 1, 0.5, {"texts": 10})
+    now += 20
+    progress.update(211, 1, 0.5, {"texts": 100})
+    text = console.export_text()
+    assert "step 201/250 epoch 1 loss 0.5000\n" in text
+    assert "39 more updates: about 1:18 at 0.5 a second" in text
     progress = ProgressReport(total_steps=300, console=console, minutes=1)
     for step in (1, 11, 21):
         now += 10

@@ -78,7 +78,10 @@ def test_malformed_lines(trained, tmp_path, capsys):
     expected = "bad.tsv, line 2, column 6: expected a tag for each of 1 words, found 2 tags"
     assert expected in capsys.readouterr().err
     arguments = ["evaluate", str(trained[0] / "run"), "--skip-bad-lines", "--data", path]
-    assert main(arguments) == 0
+    assert main(arguments) == 2
+    shown = capsys.readouterr().err
+    assert "of 2 rows 1 are malformed, which is more than `data.max_dropped` allows (5%)" in shown
+    assert main([*arguments, "--max-dropped", "0.5"]) == 0
     shown = capsys.readouterr().out
     assert "bad.tsv: 1 malformed lines left out." in shown
     assert shown.splitlines()[1].split() == ["texts", "1"]
