@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import sys
+import zlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "PYTEST_XDIST_WORKER" in os.environ:  # there is one for each core already
@@ -63,6 +64,11 @@ def pytest_addoption(parser):
         action="store_true",
         help=f"a skipped test fails, unless its reason begins with {ABSENT_DATA!r}",
     )
+    parser.addoption(
+        "--halves",
+        action="store_true",
+        help="JAX and torch run half of the tests each, torch those that JAX does not",
+    )
 
 
 def _asks_for_smoke(config):
@@ -101,9 +107,14 @@ def _mark_smoke(config, items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     _mark_smoke(config, items)
-    if keras.backend.backend() == "tensorflow":
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
         return
     elsewhere = [item for item in items if item.get_closest_marker("tensorflow")]
+    if config.getoption("--halves"):
+        own = ("jax", "torch").index(backend)
+        chosen = {item for item in items if zlib.crc32(item.nodeid.encode()) % 2 == own}
+        elsewhere = [item for item in items if item in elsewhere or item not in chosen]
     if elsewhere:
         config.hook.pytest_deselected(items=elsewhere)
         items[:] = [item for item in items if item not in elsewhere]
