@@ -92,11 +92,10 @@ class ProgressReport:
                     f"{speed_of_updates:.3g} updates a second until then."
                 )
             elif step < self._total:
-                updates = self._total - step
+                updates, time_left = self._total - step, _rounded(self._seconds_left(step))
                 self.say(
-                    f"{updates:,} more update{'s' * (updates != 1)}: about "
-                    f"{self._time_left(step)} at {speed_of_updates:.3g} a second, without "
-                    "validations and the test."
+                    f"{updates:,} more update{'s' * (updates != 1)}: about {time_left} at "
+                    f"{speed_of_updates:.3g} a second, without validations and the test."
                 )
         if self._bar is not None:
             self._bar.update(self._task, completed=step, description=description, speed=speed)
@@ -143,3 +142,11 @@ class ProgressReport:
         minutes, seconds = divmod(seconds, 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def _rounded(seconds: float) -> str:
+    """A time that is not read as one of the day."""
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"

@@ -65,7 +65,13 @@ def test_the_speed_of_each_unit_is_shown(monkeypatch):
     progress.update(211, 1, 0.5, {"texts": 100})
     text = console.export_text()
     assert "step 201/250 epoch 1 loss 0.5000\n" in text
-    assert "39 more updates: about 1:18 at 0.5 a second" in text
+    assert "39 more updates: about 78 s at 0.5 a second" in text
+    for total, expected in ((1200, "10 min"), (24_000, "3.3 h")):
+        progress = ProgressReport(total_steps=total, console=console)
+        for step in (1, 11):
+            now += 5
+            progress.update(step, 1, 0.5, {"texts": 100})
+        assert f"more updates: about {expected} at 2 a second" in console.export_text()
     progress = ProgressReport(total_steps=300, console=console, minutes=1)
     for step in (1, 11, 21):
         now += 10
