@@ -110,11 +110,14 @@ def pytest_collection_modifyitems(config, items):
     backend = keras.backend.backend()
     if backend == "tensorflow":
         return
-    elsewhere = [item for item in items if item.get_closest_marker("tensorflow")]
-    if config.getoption("--halves"):
-        own = ("jax", "torch").index(backend)
-        chosen = {item for item in items if zlib.crc32(item.nodeid.encode()) % 2 == own}
-        elsewhere = [item for item in items if item in elsewhere or item not in chosen]
+    half = ("jax", "torch").index(backend) if config.getoption("--halves") else None
+
+    def is_elsewhere(item):
+        if item.get_closest_marker("tensorflow"):
+            return True
+        return half is not None and zlib.crc32(item.nodeid.encode()) % 2 != half
+
+    elsewhere = [item for item in items if is_elsewhere(item)]
     if elsewhere:
         config.hook.pytest_deselected(items=elsewhere)
         items[:] = [item for item in items if item not in elsewhere]

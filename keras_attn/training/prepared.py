@@ -1,7 +1,6 @@
 """Preparation of a run: from settings to texts, tokenizers, examples and a task."""
 
 import contextlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -218,14 +217,10 @@ def _complete(
 
 def _check_malformed(settings: RunSettings, texts: Mapping[str, Any]) -> None:
     """Raises if more of the rows of a part of the data are malformed than settings allow."""
-    most = settings.data.max_dropped
+    most, option = settings.data.max_dropped, "--set data.max_dropped="
     held_out = len(texts.get("validation") or ()) if settings.data.valid is None else 0
     for name, part in texts.items():
-        malformed = getattr(part, "skipped", 0)
-        rows = len(part) + malformed + (held_out if name == "train" else 0)
-        needed = math.ceil(100 * malformed / max(rows, 1)) / 100
-        more = f", or set a larger `data.max_dropped` (--set data.max_dropped={needed:g})"
-        require_few_malformed(part, rows, most, more)
+        require_few_malformed(part, most, option, held_out if name == "train" else 0)
 
 
 def _check_losses(settings: RunSettings, texts: Any, examples: Examples) -> None:

@@ -1,6 +1,7 @@
 """The texts of a run, which `--data`, `--valid` and `--test` name."""
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,24 +49,27 @@ def reported(pairs: Texts, what: str = "lines") -> Texts:
     return pairs
 
 
-def require_few_malformed(part: Any, rows: int, most: float, more: str = "") -> None:
+def require_few_malformed(part: Any, most: float, option: str, held_out: int = 0) -> None:
     """Raises if too many of the rows of a part of the data were left out as malformed.
 
     Args:
         part: The texts that were read.
-        rows: Number of rows that were read, malformed ones included.
-        most: Greatest fraction of them that may be malformed.
-        more: What else can be done about it.
+        most: Greatest fraction of the rows that may be malformed.
+        option: The beginning of the option that sets it.
+        held_out: Number of rows that were read with the part, and are in another one.
 
     Raises:
         UserError: There are more.
     """
     malformed = getattr(part, "skipped", 0)
+    rows = len(part) + malformed + held_out
     if malformed > most * rows:
+        needed = math.ceil(100 * malformed / rows) / 100
         raise UserError(
             f"{part.name}: of {rows:,} rows {malformed:,} are malformed, which is more than "
             f"`data.max_dropped` allows ({most:.0%}). Mend them or set their encoding "
-            f"(`keras-attn data` says what is wrong){more}."
+            "(`keras-attn data` says what is wrong), or set a larger `data.max_dropped` "
+            f"({option}{needed:g})."
         )
 
 
