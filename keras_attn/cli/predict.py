@@ -3,9 +3,10 @@
 Prints one line for each TEXT or each line of standard input; put `--` before a TEXT that begins
 with a dash. --n-best and --samples print N lines for each text, after the number of the text and a
 tab. --scores appends the score (log-probability divided by the length penalty) and the
-log-probability, separated by tabs. Embedding models print each text's vector as a JSON list. Masked
-language models fill each [MASK] with one token. Taggers print a tag for each word; their score is
-the log-probability of all tags of a text. Of several labels a text, a JSON list of those that are
+log-probability, separated by tabs; for labels of texts and images, the probability.
+Embedding models print each text's vector as a JSON list. Masked language models fill each [MASK]
+with one token. Taggers print a tag for each word; their score is the log-probability of all tags
+of a text. Of several labels a text, a JSON list of those that are
 predicted is printed, and with --scores the probabilities of all; of numbers, the numbers, separated
 by tabs. For rankers, TEXT is a query and its passages, with a tab before each passage; they are
 printed with their scores, the best first. For question answering, TEXT is a question and its
@@ -52,6 +53,7 @@ examples:
 import argparse
 import itertools
 import json
+import math
 import string
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,6 +73,7 @@ from keras_attn.files import replaced_file
 from keras_attn.limits import LINE_BYTES
 from keras_attn.validation import UserError, require, require_positive
 
+_CLASSIFIERS = ("classification", "image_classification", "multi_label_classification")
 _CHUNK = 1024  # lines read before they are predicted
 _SAMPLING = ("temperature", "top_k", "top_p", "repetition_penalty")
 
@@ -239,6 +242,7 @@ def _print_forecasts(task: Any, options: argparse.Namespace) -> None:
 
 
 def _hypotheses(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+    scores = _probability if task.kind in _CLASSIFIERS else _scores
     done = 0
 
     def lines(texts):
@@ -246,7 +250,10 @@ def _hypotheses(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
         first, done = done, done + len(texts)
         for number, hypotheses in enumerate(_predicted(task, texts, first, options), first + 1):
             for hypothesis in hypotheses:
-                yield _line(number, hypothesis, options)
+                columns = [str(number)] if options.n_best > 1 or (options.samples or 1) > 1 else []
+                columns.append(hypothesis.text)
+                columns += scores(hypothesis) if options.scores else []
+                yield "\t".join(columns)
 
     return lines
 
@@ -373,12 +380,12 @@ def _predicted(task, texts, done, options):
     return task.predict_n_best(texts, options.n_best, options.beams, prefixes=prefixes)
 
 
-def _line(number, hypothesis, options) -> str:
-    columns = [str(number)] if options.n_best > 1 or (options.samples or 1) > 1 else []
-    columns.append(hypothesis.text)
-    if options.scores:
-        columns += [f"{hypothesis.score:.4f}", f"{hypothesis.log_probability:.4f}"]
-    return "\t".join(columns)
+def _scores(hypothesis: Any) -> list[str]:
+    return [f"{hypothesis.score:.4f}", f"{hypothesis.log_probability:.4f}"]
+
+
+def _probability(hypothesis: Any) -> list[str]:
+    return [f"{math.exp(hypothesis.log_probability):.4f}"]
 
 
 def _lines(stream: BinaryIO) -> Iterator[str]:

@@ -18,7 +18,10 @@ OF_VALUES = ("target", "unknown", "known")
 
 _MISSING = {*MISSING, ".", "..", ":", "-"}
 _USUAL = {
-    "time": ("time", "date", "datetime", "timestamp", "ds", "year", "month", "week", "day", "hour"),
+    "time": (
+        *("time", "date", "datetime", "timestamp", "ds", "year", "month", "week", "day", "hour"),
+        *("period", "t"),
+    ),
     "series": ("series", "series_id", "unique_id", "item_id", "id"),
     "target": ("target", "value", "y"),
 }

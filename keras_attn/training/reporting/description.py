@@ -157,7 +157,7 @@ def _end_of(training: TrainingSettings, batches: int) -> str:
     )
     if training.max_minutes is not None:
         text += f", or {training.max_minutes:g} min"
-    if training.patience:
+    if training.patience and training.min_steps < steps:
         since = f" after update {training.min_steps:,}" if training.min_steps else ""
         text += f"; it ends{since} if {training.patience} validations do not improve"
         text += f" {training.metric}"

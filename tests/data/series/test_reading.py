@@ -150,6 +150,8 @@ ODD = {
     "no target": ("day,y\n1,\n2,\n", {"columns": {"time": "day", "target": "y"}}, [NAN, NAN]),
     "one column": ("y\n3\n4\n", {}, [3, 4]),
     "one column without a name": ("3\n4\n", {}, [3, 4]),
+    "t is the time": ("y,t\n3,2\n4,1\n", {}, [4, 3]),
+    "t beside a time": ("t,date\n3,2024-03-02\n4,2024-03-01\n", {}, [4, 3]),
     "unclear": ("a,b\n1,2\n", {}, "which of the columns 'a', 'b' are the targets"),
     "unknown column": (DAYS, {"columns": {"target": "z"}}, "no column 'z'; it has 'day', 'y'"),
     "unknown role": (DAYS, {"columns": {"label": "y"}}, "`columns` must be one of 'time'"),

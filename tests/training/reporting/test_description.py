@@ -5,6 +5,7 @@ import pytest
 from keras_attn.data import Pairs
 from keras_attn.training.reporting import description
 from keras_attn.training.run_texts import Lines
+from keras_attn.training.settings import TrainingSettings
 
 pytestmark = pytest.mark.tensorflow
 
@@ -29,6 +30,12 @@ def test_texts_of_train_elsewhere(train, validation, test, expected, kind, capsy
     lines = capsys.readouterr().out.splitlines()
     found = [line.partition(" have a text of train")[0] for line in lines]
     assert found == [f"   warning: {line}" for line in expected]
+
+
+@pytest.mark.parametrize(("least", "ends"), [(0, True), (99, True), (100, False)])
+def test_an_early_end_is_announced_where_there_can_be_one(least, ends):
+    settings = TrainingSettings(steps=100, min_steps=least, patience=3)
+    assert ("do not improve" in description._end_of(settings, 10)) == ends
 
 
 def test_rows_without_texts_are_not_compared(capsys):
