@@ -15,7 +15,7 @@ import numpy as np
 from keras_attn.benchmarks.growth import markdown
 from keras_attn.benchmarks.layer_call import prepared_call
 from keras_attn.layers import MultiHeadAttention
-from keras_attn.validation import require_positive
+from keras_attn.validation import require, require_positive
 
 SHAPES = ((32, 128, 512, 8), (8, 512, 512, 8), (2, 2048, 512, 8), (64, 32, 256, 4))
 """Rows, length, features and heads."""
@@ -39,9 +39,18 @@ def measure_beside_keras(
         (medians), and `speed`, their ratio: above 1 where the layer of this package is faster.
 
     Raises:
-        UserError: `rounds` is not positive.
+        UserError: `rounds` or a number of a shape is not positive, or features cannot be divided
+            among heads.
     """
     require_positive(rounds=rounds)
+    for rows, length, features, heads in shapes:
+        require_positive(rows=rows, length=length, features=features, heads=heads)
+        require(
+            features % heads == 0,
+            "Features must be divisible by heads.",
+            features=features,
+            heads=heads,
+        )
     for rows, length, features, heads in shapes:
         rng = np.random.default_rng(1)
         shape = (rows, length, features)

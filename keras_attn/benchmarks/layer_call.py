@@ -119,8 +119,7 @@ def _on_tensorflow(layer, function, x, upstream, settings) -> Callable:
     x, upstream = (tf.cast(array, layer.compute_dtype) for array in (x, upstream))
     tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec(x.shape, x.dtype))
 
-    @tf.function(jit_compile=settings["jit"], autograph=False)
-    def run(x, upstream):
+    def compute(x, upstream):
         if not settings["backward"]:
             return function(x)
         with tf.GradientTape() as tape:
@@ -134,6 +133,8 @@ def _on_tensorflow(layer, function, x, upstream, settings) -> Callable:
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
 
+    compiled = tf.function(compute, jit_compile=settings["jit"], autograph=False)
+    run = compiled.get_concrete_function(x, upstream)
     return lambda: tf.nest.map_structure(lambda y: y.numpy(), run(x, upstream))
 
 

@@ -18,5 +18,13 @@ def test_small_layers():
     assert len(lines) == 5
 
 
-def test_no_rounds():
-    refused("`rounds` must be a positive integer", lambda: list(measure_beside_keras(rounds=0)))
+@pytest.mark.parametrize(
+    ("shape", "rounds", "error"),
+    [
+        ((2, 8, 6, 3), 0, "`rounds` must be a positive integer"),
+        ((2, 0, 6, 3), 1, "`length` must be a positive integer"),
+        ((2, 8, 6, 4), 1, "Features must be divisible by heads. Received: features=6, heads=4"),
+    ],
+)
+def test_refusals(shape, rounds, error):
+    refused(error, lambda: list(measure_beside_keras([shape], rounds)))
