@@ -163,5 +163,7 @@ class _Columns(argparse.Action):
             part, equals, column = value.partition("=")
             if not (part and equals and column):
                 parser.error(f"argument --columns: expected PART=COLUMN, found {value!r}")
+            if part in columns:
+                parser.error(f"argument --columns: {part} is given twice")
             columns[part] = column
         setattr(namespace, self.dest, columns)

@@ -396,7 +396,8 @@ def _lines(stream: BinaryIO) -> Iterator[str]:
             yield line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise UserError(
-                f"standard input, line {number}, byte {error.start + 1}: the text must be UTF-8."
+                f"standard input, line {number}, byte {error.start + 1}: the text must be UTF-8. "
+                "`iconv -f NAME -t UTF-8` converts others, such as cp1252."
             ) from error
 
 

@@ -130,7 +130,7 @@ def read_pairs(
     else:
         rows = reading.tables(files, roles, mistake=mistake)
     sources, targets = reading.columns(rows, roles, files, cache, mistake)
-    return Pairs(sources, targets, reading.name, reading.skipped, tuple(reading.notes))
+    return Pairs(sources, targets, reading.name, reading.skipped, reading.remarks)
 
 
 def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:

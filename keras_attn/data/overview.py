@@ -15,6 +15,7 @@ import numpy as np
 from keras_attn.data.files import Pairs, aligned_rows, are_aligned, joined_names
 from keras_attn.data.images import mistake_of_image
 from keras_attn.data.labelled_images import files_in_folders, table_in
+from keras_attn.data.questions import is_squad, squad_rows
 from keras_attn.data.reading.columns import (
     has_header,
     looks_like_names,
@@ -53,6 +54,7 @@ class Column:
         words: Number of words of each value, separated by white space.
         keys: A checksum of each value.
         values: How often each value occurs, or `None` if there are many.
+        has_several: Whether a value consists of several labels or numbers.
         empty: Number of empty values.
         with_nul: Number of values with a NUL character.
         example: The first value that is not empty.
@@ -63,6 +65,7 @@ class Column:
     words: array = dataclasses.field(default_factory=lambda: array("L"))
     keys: array = dataclasses.field(default_factory=lambda: array("Q"))
     values: Counter | None = dataclasses.field(default_factory=Counter)
+    has_several: bool = False
     empty: int = 0
     with_nul: int = 0
     example: str = ""
@@ -77,6 +80,7 @@ class Column:
             self.empty += 1
         self.with_nul += "\0" in value
         self.example = self.example or value.strip()
+        self.has_several |= isinstance(cell, tuple)
         if self.values is not None:
             self.values.update(map(_text, cell) if isinstance(cell, tuple) else [value])
             if len(self.values) > _FEW:
@@ -93,6 +97,8 @@ class Column:
             "words": lengths_summary(self.words),
         }
         if self.values is not None:
+            if self.has_several:
+                found["different"] = len(self.values)
             found["values"] = dict(self.values.most_common())
         return found
 
@@ -180,6 +186,13 @@ def overview(
     if len(roles) != 1 and are_aligned(paths, files):
         parts = tuple(roles) if len(roles) == 2 else ("source", "target")
         rows = aligned_rows(files, form, mistake, parts[1])
+    elif roles[:1] == ("question",) and is_squad(files, form.columns):
+        parts = tuple(roles)
+        rows = (
+            row._replace(fields=row.fields[: len(parts)])
+            for file in files
+            for row in squad_rows(file)
+        )
     elif roles:
         plain: type[Table] = LinesTable if len(roles) == 1 else TabSeparatedTable
         first = open_table(files[0], plain, form.encoding, skip_bad_lines=True)
@@ -343,9 +356,10 @@ def lengths_summary(lengths: Sequence[int] | np.ndarray) -> dict[str, Any]:
     found = np.asarray(lengths)
     if not len(found):
         return {}
-    least, most = int(found.min()), max(int(np.percentile(found, 99)), int(found.min()) + 1)
+    least, most = int(found.min()), int(np.percentile(found, 99))
+    width = (most - least) // _BINS + 1
+    edges = np.arange(least, most + width + 1, width)
     # The last bin holds what is longer too.
-    edges = np.unique(np.linspace(least, most, _BINS + 1).astype(int))
     counts, _ = np.histogram(np.minimum(found, most), edges)
     return {
         "shortest": int(found.min()),

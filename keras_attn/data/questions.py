@@ -80,33 +80,42 @@ def read_questions(
     """
     files = expanded(paths)
     reading = Reading(joined_names(files), Form(columns, encoding, skip_bad_lines))
-    if all(file.lower().endswith(".json") for file in files) and columns is None:
-        rows = list(reading.good(row for file in files for row in _squad(file)))
+    if is_squad(files, columns):
+        rows = reading.good(row for file in files for row in squad_rows(file))
     else:
         table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
         roles, _ = select(table, ROLES, columns, (START,))
-        tables = reading.tables(files, roles, mistake=_mistake)
-        rows = [_of_table(*fields) for fields in reading.good(tables)]
-    sources, targets, starts = map(list, zip(*rows, strict=True))
-    notes = tuple(reading.notes)
+        rows = reading.good(reading.tables(files, roles, mistake=mistake_of_answer))
+    examples = (_example(*fields) for fields in rows)
+    sources, targets, starts = map(list, zip(*examples, strict=True))
+    notes = reading.remarks
     return Questions(sources, targets, reading.name, reading.skipped, notes, starts=starts)
+
+
+def is_squad(files: Sequence[str], columns: Any) -> bool:
+    """Whether files are in SQuAD's form, by their names, and not tables."""
+    return columns is None and all(file.lower().endswith(".json") for file in files)
 
 
 def _plain(text: str) -> str:
     return text.replace("\t", " ")
 
 
-def _joined(question: str, context: str) -> str:
-    return f"{_plain(question)}{BETWEEN}{_plain(context)}"
+def _example(
+    question: str, context: str, answers: str | tuple[str, ...], start: float | None = None
+) -> tuple[str, tuple[str, ...], int]:
+    """The source, the answers, and where the first of them begins."""
+    context = _plain(context)
+    answers = (answers,) if isinstance(answers, str) else answers
+    answers = tuple(dict.fromkeys(map(_plain, answers)))
+    place = context.find(answers[0]) if start is None else int(start)
+    return f"{_plain(question)}{BETWEEN}{context}", answers, place
 
 
-def _of_table(question: str, context: str, answer: str, start: float | None = None) -> tuple:
-    context, answer = _plain(context), _plain(answer)
-    place = context.find(answer) if start is None else int(start)
-    return _joined(question, context), (answer,), place
-
-
-def _mistake(question: str, context: str, answer: str, start: float | None = None) -> str | None:
+def mistake_of_answer(
+    question: str, context: str, answer: str, start: float | None = None
+) -> str | None:
+    """Describes an answer that is not where it should be, or returns `None`."""
     context, answer = _plain(context), _plain(answer)
     if start is not None:
         found = context[int(start) : int(start) + len(answer)] if start >= 0 else ""
@@ -120,8 +129,8 @@ def _mistake(question: str, context: str, answer: str, start: float | None = Non
     return f"expected the answer once in the context, found it {count:,} times{hint}"
 
 
-def _squad(path: str) -> Iterator[Row]:
-    """Yields the questions of a file in SQuAD's form."""
+def squad_rows(path: str) -> Iterator[Row]:
+    """Yields the questions of a file in SQuAD's form: question, context, answers and start."""
     content = read_json(path)
     articles: Any = content.get("data") if isinstance(content, dict) else None
     require(
@@ -142,9 +151,9 @@ def _squad(path: str) -> Iterator[Row]:
 def _of_squad(path: str, one: Mapping[str, Any], context: str) -> Row:
     answers = [] if one.get("is_impossible") else one["answers"]
     for answer in answers:
-        wrong = _mistake("", context, answer["text"], answer["answer_start"])
+        wrong = mistake_of_answer("", context, answer["text"], answer["answer_start"])
         if wrong:
             return Row((), f"{path}, question {one.get('id')}: {wrong}")
-    texts = tuple(dict.fromkeys(_plain(answer["text"]) for answer in answers))
+    texts = tuple(answer["text"] for answer in answers)
     start = answers[0]["answer_start"] if answers else -1
-    return Row((_joined(one["question"], context), texts, start))
+    return Row((one["question"], context, texts, start))

@@ -124,19 +124,20 @@ def read_ranked_passages(
     reading = Reading(joined_names(files), Form(columns, encoding, skip_bad_lines))
     table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
     roles, _ = select(table, ROLES, columns, (RELEVANCE,))
-    rows = list(reading.good(reading.tables(files, roles, mistake=_mistake)))
+    rows = list(reading.good(reading.tables(files, roles, mistake=mistake_of_passage)))
     queries, passages, *relevances = map(list, zip(*rows, strict=True))
     return RankedPassages(
         queries,
         passages,
         reading.name,
         reading.skipped,
-        tuple(reading.notes),
+        reading.remarks,
         relevances=relevances[0] if relevances else None,
     )
 
 
-def _mistake(query: str, passage: str, relevance: float = 0.0) -> str | None:
+def mistake_of_passage(query: str, passage: str, relevance: float = 0.0) -> str | None:
+    """Describes a negative relevance or a text with a tab, or returns `None`."""
     if relevance < 0:
         return f"expected a relevance from 0 on, found {relevance:g}"
     return tab_in_pair(query, passage)

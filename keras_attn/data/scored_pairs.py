@@ -93,5 +93,5 @@ def read_scored_pairs(
         targets.append(target)
         scores.append(score)
     return ScoredPairs(
-        sources, targets, reading.name, reading.skipped, tuple(reading.notes), scores=scores
+        sources, targets, reading.name, reading.skipped, reading.remarks, scores=scores
     )

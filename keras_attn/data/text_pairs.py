@@ -45,7 +45,7 @@ def read_text_pairs(
     reading = Reading(joined_names(files), Form(columns, encoding, skip_bad_lines))
     rows = _joined(reading.tables(files, _ROLES, mistake=tab_in_pair))
     sources, targets = reading.columns(rows, ("pair", "label"), files, cache, tab_in_pair)
-    notes = tuple(reading.notes)
+    notes = reading.remarks
     return Pairs(sources, targets, reading.name, reading.skipped, notes, of_two=True)
 
 

@@ -91,7 +91,7 @@ def read_lines(paths: Iterable[str | Path], data: DataSettings, role: str = "tex
     reading = Reading(joined_names(files), Form(data.columns, data.encoding, data.skip_bad_lines))
     rows = reading.tables(files, (role,), plain=LinesTable)
     (texts,) = reading.columns(rows, (role,), files, data.kept_in)
-    return reported(Lines(texts, reading.name, reading.skipped, tuple(reading.notes)))
+    return reported(Lines(texts, reading.name, reading.skipped, reading.remarks))
 
 
 def hold_out_pairs(

@@ -7,6 +7,8 @@ import threading
 
 import pytest
 
+from keras_attn.data.overview import lengths_summary
+
 pytestmark = pytest.mark.tensorflow
 
 REVIEWS = """id,Review,stars
@@ -61,8 +63,27 @@ def test_as_a_preset_reads_it(keras_attn, reviews, tmp_path):
     assert "  label: 3 different" in output
     refusal = keras_attn.refusal("data", reviews, "--columns", "text=Revue")
     assert "has no column 'Revue'" in refusal
+    refusal = keras_attn.refusal("data", reviews, "--columns", "text=Review", "text=id")
+    assert "argument --columns: text is given twice" in refusal
     output = keras_attn.output("data", test, "--test", test, "--task", "classification")
     assert "2 of 2 rows of test have a text of train." in output
+
+
+@pytest.mark.parametrize(
+    ("lengths", "bins"),
+    [
+        ([3], [(3, 1)]),
+        ([1, 2, 4], [(1, 1), (2, 1), (3, 1)]),
+        (range(5, 17), [(5, 2), (7, 2), (9, 2), (11, 2), (13, 2), (15, 2)]),
+        (
+            [*range(100), 100, 900],
+            [(0, 13), (13, 13), (26, 13), (39, 13), (52, 13), (65, 13), (78, 13), (91, 11)],
+        ),
+    ],
+)
+def test_bins_of_a_histogram_are_equally_wide(lengths, bins):
+    histogram = lengths_summary(list(lengths))["histogram"]
+    assert [(low, count) for low, _, count in histogram] == bins
 
 
 def test_generated_data(keras_attn):
@@ -80,6 +101,18 @@ def test_generated_data(keras_attn):
 
 TAGGING = ["--task", "token_classification"]
 LABELS = ["--task", "classification"]
+SEVERAL = ["--task", "multi_label_classification", "--label-separator", ";"]
+ANSWERS = ["--task", "question_answering"]
+QUESTIONS = [
+    {"id": number, "question": "Who?", "answers": answers}
+    for number, answers in enumerate(
+        [[{"text": "Anna", "answer_start": 0}], [], [{"text": "A", "answer_start": 1}]], 1
+    )
+]
+SQUAD = json.dumps({"data": [{"paragraphs": [{"context": "Anna sings.", "qas": QUESTIONS}]}]})
+ONE_IN_CP1252 = (
+    70_000 * b"some words\tb\n" + "un café où l'été a été très réussi, à côté\tb\n".encode("cp1252")
+)
 
 
 @pytest.mark.parametrize(
@@ -121,10 +154,22 @@ LABELS = ["--task", "classification"]
         ("a.tsv", "x\ta b\ny\tc d\ny\te\nx\tf\nx\tg\n", LABELS, "The label has 5 different"),
         ("a.csv", "text,label\na,1\nb,2\n", LABELS, "The label has 2 different values in 2 rows."),
         ("a.csv", "text,label\na,1;2\n", [*LABELS, "--label-separator", ";"], "such as '1, 2'"),
+        ("a.csv", "text,label\na,1;2\nb,2;1\n", SEVERAL, "label: 2 different, such as '1, 2'"),
+        ("a.json", SQUAD, ANSWERS, "2 rows, 1 malformed"),
+        (
+            "a.json",
+            SQUAD,
+            ANSWERS,
+            "question 3: expected the answer at 1 of the context, found 'n'",
+        ),
+        ("a.json", SQUAD, ANSWERS, "answer: 1 different, 1 empty, such as 'Anna'"),
+        ("a.csv", "question,context,answer\nq,a b,a\nq,a a,a\n", ANSWERS, "1 rows, 1 malformed"),
+        ("a.tsv", "q\ta\t1\nq\tb\t-1\n", ["--task", "rank"], "1 rows, 1 malformed"),
+        ("a.tsv", ONE_IN_CP1252, [], "The file may be in "),
     ],
 )
 def test_forms(keras_attn, tmp_path, name, content, arguments, line):
-    (tmp_path / name).write_text(content)
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     assert line in keras_attn.output("data", tmp_path / name, *arguments)
 
 

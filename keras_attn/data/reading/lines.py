@@ -102,17 +102,18 @@ def iterate_lines(
             with CR alone.
     """
     number, rest = 0, b""
+    guesses: list[str] = []
     for chunk in _utf8_chunks(path, encoding):
         block, end, rest = (rest + chunk).rpartition(b"\n")
         if end:
-            yield from _lines_of(block, path, number, skip_bad_lines)
+            yield from _lines_of(block, path, number, skip_bad_lines, guesses)
             number += block.count(b"\n") + 1
         require(
             number > 0 or b"\r" not in rest[:-1],
             f"{path}: lines must end with LF or CRLF, found CR alone (tr '\\r' '\\n' converts it).",
         )
     if rest:
-        yield from _lines_of(rest, path, number, skip_bad_lines)
+        yield from _lines_of(rest, path, number, skip_bad_lines, guesses)
     elif not number:
         raise UserError(f"{path}: the file is empty.")
 
@@ -206,8 +207,10 @@ def _is_utf8(begin: bytes) -> bool:
     return sum(character > "\x7f" for character in text[:_SAMPLE_BYTES]) >= _ENOUGH
 
 
-def _lines_of(block: bytes, path: str, before: int, skip_bad_lines: bool | None) -> list[str]:
-    """The lines of a block that follows `before` lines."""
+def _lines_of(
+    block: bytes, path: str, before: int, skip_bad_lines: bool | None, guesses: list[str]
+) -> list[str]:
+    """The lines of a block that follows `before` lines; a guess from the first wrong one stays."""
     try:
         lines = block.decode(_UTF8).split("\n")
     except UnicodeDecodeError as error:
@@ -222,9 +225,9 @@ def _lines_of(block: bytes, path: str, before: int, skip_bad_lines: bool | None)
                 guess = _guess(block, error.start)  # where it is the encoding, all lines have it
                 message += guess if "--encoding" in guess else f"{guess} {SKIP_HINT}"
             raise UserError(message) from None
-        # The first block of a file is enough to guess from.
-        guess = _guess(block, error.start) if before == 0 else ""
-        return [_decoded(line.removesuffix(b"\r"), guess) for line in block.split(b"\n")]
+        if not guesses:
+            guesses.append(_guess(block, error.start))
+        return [_decoded(line.removesuffix(b"\r"), guesses[0]) for line in block.split(b"\n")]
     return [line.removesuffix("\r") for line in lines] if b"\r" in block else lines
 
 

@@ -81,6 +81,11 @@ class Reading:
     notes: list[str] = dataclasses.field(default_factory=list)
     mistakes: list[str] = dataclasses.field(default_factory=list)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Lines for users: the notes, and the first malformed rows that were left out."""
+        return (*self.notes, *(f"malformed: {mistake}" for mistake in self.mistakes))
+
     def tables(
         self,
         files: Iterable[str],
@@ -167,7 +172,8 @@ class Reading:
             return columns
 
         def facts() -> dict[str, Any]:
-            return {"files": list(files), "skipped": self.skipped, "notes": self.notes}
+            found = {"skipped": self.skipped, "notes": self.notes, "mistakes": self.mistakes}
+            return {"files": list(files)} | found
 
         key = {
             "content": digests,
@@ -179,7 +185,8 @@ class Reading:
         }
         stored, found = stored_columns(cache, key, good, len(roles), facts)
         self.skipped = found["skipped"]
-        self.notes = [_of_files(note, found["files"], files) for note in found["notes"]]
+        self.notes = _of_files(found["notes"], found["files"], files)
+        self.mistakes = _of_files(found.get("mistakes", []), found["files"], files)
         return stored
 
 
@@ -201,12 +208,20 @@ def _hint_at_start(first: str, rows: Iterator[Row]) -> str:
     return f"Of the next {len(mistakes):,} rows {good or 'none'} can be read.{_hint_of_form(first)}"
 
 
-def _of_files(note: str, before: Sequence[str], now: Sequence[str]) -> str:
-    """A line about a file under its name of now."""
-    for old, new in zip(before, now, strict=True):
-        if note.startswith(f"{old}: "):
-            return new + note.removeprefix(old)
-    return note
+def _of_files(lines: Iterable[str], before: Sequence[str], now: Sequence[str]) -> list[str]:
+    """Lines that begin with the names of files, under their names of now."""
+    names = {
+        f"{old}{end}": f"{new}{end}"
+        for old, new in zip(before, now, strict=True)
+        for end in (": ", ", ")
+    }
+    return [
+        next(
+            (new + line.removeprefix(old) for old, new in names.items() if line.startswith(old)),
+            line,
+        )
+        for line in lines
+    ]
 
 
 def table_rows(

@@ -84,7 +84,7 @@ def read_series(
     numbers = {name: number for number, name in enumerate(names)}
     series = np.array([numbers[name] for name in ids], np.int64)
     cells = np.array(values, np.float64)
-    notes = [*reading.notes, *(f"malformed: {mistake}" for mistake in reading.mistakes)]
+    notes = list(reading.remarks)
     if "time" not in roles:
         notes.append(f"{reading.name}: no column of times, so each row is one step.")
         axis, positions = TimeAxis("number", "row", 1), _order(series).astype(np.float64)

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from keras_attn.data import Pairs, QuestionExamples, Questions, read_questions
-from keras_attn.data.questions import ROLES, START
+from keras_attn.data.questions import ROLES, START, mistake_of_answer
 from keras_attn.evaluation import ANSWERS
 from keras_attn.evaluation.answers import answer_exact_match, answer_f1
 from keras_attn.models import TokenClassifier
@@ -32,6 +32,7 @@ class QuestionAnsweringRun(HeadRun):
     task_class = QuestionAnsweringTask
     columns = ROLES
     optional_columns = (START,)
+    mistake = staticmethod(mistake_of_answer)
     known_data: ClassVar = {}
     known_metrics = ANSWERS
     items = "questions"

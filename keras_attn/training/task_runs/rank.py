@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from keras_attn.data import Pairs, RankedExamples, RankedPassages, read_ranked_passages
-from keras_attn.data.ranked_passages import RELEVANCE, ROLES
+from keras_attn.data.ranked_passages import RELEVANCE, ROLES, mistake_of_passage
 from keras_attn.evaluation.ranking import RANKING, ranked_relevances, reciprocal_rank
 from keras_attn.tasks import RankTask
 from keras_attn.tasks.measuring.rankings import OTHERS, ranking_scores, scores_of
@@ -28,6 +28,7 @@ class RankRun(HeadRun):
     task_class = RankTask
     columns = ROLES
     optional_columns = (RELEVANCE,)
+    mistake = staticmethod(mistake_of_passage)
     known_data: ClassVar = {}
     known_metrics = RANKING
     items = "queries"
