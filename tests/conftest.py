@@ -65,9 +65,11 @@ def pytest_addoption(parser):
         help=f"a skipped test fails, unless its reason begins with {ABSENT_DATA!r}",
     )
     parser.addoption(
-        "--halves",
-        action="store_true",
-        help="JAX and torch run half of the tests each, torch those that JAX does not",
+        "--one-in",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run one test in N, chosen by its name",
     )
 
 
@@ -107,20 +109,16 @@ def _mark_smoke(config, items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     _mark_smoke(config, items)
-    backend = keras.backend.backend()
-    if backend == "tensorflow":
-        return
-    half = ("jax", "torch").index(backend) if config.getoption("--halves") else None
+    backend, one_in = keras.backend.backend(), config.getoption("--one-in")
 
-    def is_elsewhere(item):
-        if item.get_closest_marker("tensorflow"):
-            return True
-        return half is not None and zlib.crc32(item.nodeid.encode()) % 2 != half
+    def is_left_out(item):
+        is_elsewhere = backend != "tensorflow" and item.get_closest_marker("tensorflow")
+        return is_elsewhere or zlib.crc32(item.nodeid.encode()) % one_in
 
-    elsewhere = [item for item in items if is_elsewhere(item)]
-    if elsewhere:
-        config.hook.pytest_deselected(items=elsewhere)
-        items[:] = [item for item in items if item not in elsewhere]
+    left_out = [item for item in items if is_left_out(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(tryfirst=True)
