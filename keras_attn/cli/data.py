@@ -81,8 +81,9 @@ def run(options: argparse.Namespace) -> None:
     ]
     for first, second, count in found["common"]:
         column = parts[second].columns[0].name
+        shared = f"value of column {column}" if column.isdecimal() else column
         print(
-            f"{count:,} of {len(parts[second].rows):,} rows of {second} have a {column} of {first}."
+            f"{count:,} of {len(parts[second].rows):,} rows of {second} have a {shared} of {first}."
         )
     if task_run is not None and task_run.has_labels:
         if "tags" not in task_run.columns:

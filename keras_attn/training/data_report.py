@@ -86,7 +86,12 @@ def tokens_report(settings: Mapping[str, Any]) -> dict[str, Any]:
     whole_texts = complete.replace(data=dataclasses.replace(complete.data, **no_limits))
     whole = run.examples(whole_texts, texts, tokenizers, None)
     found: dict[str, Any] = {
-        "tokens": {side: lengths_summary(rows.lengths) for side, rows in whole.sides.items()},
+        "tokens": {
+            side: lengths_summary(
+                rows.lengths // getattr(rows, "size", 1)
+            )  # of lists: of a passage
+            for side, rows in whole.sides.items()
+        },
         "vocabulary": {role: one.vocabulary_size for role, one in tokenizers.items()},
         "doubts": run.doubts(texts, tokenizers),
     }

@@ -102,6 +102,7 @@ def test_generated_data(keras_attn):
 TAGGING = ["--task", "token_classification"]
 LABELS = ["--task", "classification"]
 SEVERAL = ["--task", "multi_label_classification", "--label-separator", ";"]
+RANK = ["--task", "rank"]
 ANSWERS = ["--task", "question_answering"]
 QUESTIONS = [
     {"id": number, "question": "Who?", "answers": answers}
@@ -164,7 +165,8 @@ ONE_IN_CP1252 = (
         ),
         ("a.json", SQUAD, ANSWERS, "answer: 1 different, 1 empty, such as 'Anna'"),
         ("a.csv", "question,context,answer\nq,a b,a\nq,a a,a\n", ANSWERS, "1 rows, 1 malformed"),
-        ("a.tsv", "q\ta\t1\nq\tb\t-1\n", ["--task", "rank"], "1 rows, 1 malformed"),
+        ("a.tsv", "q\ta\t1\nq\tb\t-1\n", RANK, "1 rows, 1 malformed"),
+        ("a.tsv", "q\ta b\t1\n", [*RANK, "--preset", "encoder_tiny"], "    tokens: 5\n"),
         ("a.tsv", ONE_IN_CP1252, [], "The file may be in "),
     ],
 )

@@ -27,9 +27,11 @@ class ListLengths:
 
     Attributes:
         lengths: Length of each list, (rows,) int64.
+        size: Number of passages in a list.
     """
 
     lengths: np.ndarray
+    size: int
 
     def lengths_of(self, rows: np.ndarray) -> np.ndarray:
         """Lengths of some lists."""
@@ -184,7 +186,7 @@ class RankedExamples(Examples):
             relevances=np.minimum(relevances[rows] / scale, 1.0).astype(np.float32),
             candidates=candidates,
             own=[frozenset(passage_of[group].tolist()) for group in groups],
-            text=ListLengths((bounds * size).astype(np.int64)),
+            text=ListLengths((bounds * size).astype(np.int64), size),
             size=size,
             special=(tokenizer.start_id, tokenizer.end_id),
             format={"with_start": with_start, "ends_between": ends_between, "segments": segments},
