@@ -20,6 +20,7 @@ from keras_attn.documents import parse_json, read_yaml
 from keras_attn.files import wait_for_writer, write_text
 from keras_attn.processes import python_command, python_environment
 from keras_attn.recipes import merged
+from keras_attn.training.workers.end_with_parent import ending_with_parent
 from keras_attn.validation import require, require_one_of, require_positive
 
 _CELL_FILE = "arena.json"
@@ -142,9 +143,10 @@ def run_arena(
         or with `error`, the line of a run that names its error.
 
     Raises:
-        UserError: A task, an argument of it, a mechanism or a file is unknown, a task reads files
-            and is given none, or cannot be pre-trained where that is asked for, several tasks read
-            files, there are `probes` and several tasks, or a folder has a run with other settings.
+        UserError: A task, an argument of it, a mechanism or a file is unknown; a task reads files
+            and is given none, or cannot be pre-trained where that is asked for; several tasks read
+            files, or none does and there are some; a name occurs twice; there are `probes` and
+            several tasks, or a probe is not the task's; a folder has a run with other settings.
     """
     require(
         not probes or len(tasks) == 1,
@@ -156,9 +158,13 @@ def run_arena(
         require_positive(pretrain_steps=pretrain_steps)
     for task in tasks:
         require_one_of("task", _base_name(task), ARENA_TASKS)
-    _require_known(tasks, mechanisms or (), files or {}, settings or {})
+    for names in (tasks, mechanisms or ()):
+        require(len(set(names)) == len(names), "Each needs to be named once.", names=names)
+    _require_known(tasks, mechanisms or (), files or {}, settings or {}, probes)
     of_files = [task for task in tasks if ARENA_TASKS[_base_name(task)].of_files]
     require(len(of_files) < 2, "Only one task can read the files.", tasks=of_files)
+    is_given = any((files or {}).values())
+    require(bool(of_files) or not is_given, "No task reads files.", tasks=tasks, files=files)
     for task in tasks:
         for part, option in (("train", "--files"), ("test", "--test-files")):
             require(
@@ -200,14 +206,13 @@ def _require_known(
     mechanisms: Sequence[str],
     files: Mapping[str, Sequence[str]],
     settings: Mapping[str, Any],
+    probes: Sequence[str],
 ) -> None:
     """Raises where a run would fail, before the first of them is trained."""
     from keras_attn.data.reading.content import is_remote
     from keras_attn.data.reading.paths import expanded
     from keras_attn.layers.attention.registry import ATTENTION
     from keras_attn.tokenizers.training_library import training_library
-    from keras_attn.training.named_sets import SETS_OF_TEXTS, named_set
-    from keras_attn.training.run_settings import DataSettings
 
     for mechanism in mechanisms:
         require_one_of("mechanism", mechanism, ATTENTION)
@@ -237,13 +242,27 @@ def _require_known(
                 mechanism=mechanism,
             )
         if not one.of_files:
-            name = task if ":" in task else one.settings["data"]["train"][0]
-            # One text of each part, for mistakes that a generator finds when it begins.
-            sizes = dict.fromkeys(("train", "validation", "test"), 1)
-            with contextlib.redirect_stdout(None):
-                named_set(SETS_OF_TEXTS, [name], sizes)(DataSettings([name]))
+            _generate_some(task if ":" in task else one.settings["data"]["train"][0])
+        for probe in probes:
+            require(
+                _base_name(probe) == _base_name(task) and not one.of_files,
+                "Runs are measured further on data of their task's generator.",
+                task=task,
+                probe=probe,
+            )
+            _generate_some(probe)
     for path in expanded([path for paths in files.values() for path in paths]):
         require(is_remote(path) or Path(path).is_file(), f"{path}: no such file.")
+
+
+def _generate_some(name: str) -> None:
+    """Generates one text of each part, for mistakes that a generator finds when it begins."""
+    from keras_attn.training.named_sets import SETS_OF_TEXTS, named_set
+    from keras_attn.training.run_settings import DataSettings
+
+    sizes = dict.fromkeys(("train", "validation", "test"), 1)
+    with contextlib.redirect_stdout(None):
+        named_set(SETS_OF_TEXTS, [name], sizes)(DataSettings([name]))
 
 
 class _Cell(NamedTuple):
@@ -361,13 +380,13 @@ def _train(cell: _Cell, watch: Callable[[str], None]) -> None:
     log = folder.with_suffix(".log")
     write_text(config, yaml.safe_dump(cell.settings, sort_keys=False))
     watch(f"{name} …")
-    # A benchmark that was killed leaves the process of its run behind.
+    # Another benchmark may train it.
     wait_for_writer(folder, lambda who: watch(f"{name}: {who} still trains it; waiting for it"))
     command = python_command("keras_attn", "train", "--config", str(config), "--out", str(folder))
     start = time.monotonic()
     with log.open("a", encoding="utf-8") as output:
         process = subprocess.Popen(
-            [*command, "--resume"],
+            ending_with_parent([*command, "--resume"]),
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

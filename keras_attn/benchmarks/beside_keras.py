@@ -104,7 +104,7 @@ def beside_keras_table(figures: Sequence[dict[str, Any]]) -> str:
         figures: The results of `measure_beside_keras`.
     """
     of_each = ("Keras", "speed")
-    rows = [["rows, length, features", "call", "forward", *of_each, "gradients", *of_each]]
+    rows = [["rows, length, features", "call", "forward, ms", *of_each, "gradients, ms", *of_each]]
     for forward, backward in zip(figures[::2], figures[1::2], strict=True):
         cells = [", ".join(map(str, forward["shape"])), forward["options"]]
         for one in (forward, backward):

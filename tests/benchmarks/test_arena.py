@@ -1,4 +1,7 @@
 import json
+import subprocess
+import threading
+import time
 
 import pytest
 import yaml
@@ -6,8 +9,10 @@ import yaml
 from keras_attn.benchmarks import arena
 from keras_attn.benchmarks.arena import run_arena
 from keras_attn.benchmarks.arena_results import Sweep, arena_table, draw_arena, sweeps_of
+from keras_attn.files import wait_for_writer
 from keras_attn.layers import LinearAttention
 from keras_attn.layers.attention.registry import ATTENTION
+from keras_attn.processes import python_command, python_environment
 from keras_attn.tasks import open_task
 from tests.refusals import refused
 
@@ -68,6 +73,16 @@ def test_mistakes_before_anything_is_trained(tmp_path):
     refused(message, lambda: list(run_arena(tmp_path, ["recall"], ["dense", "linformer"])))
     message = "`pairs` must be at most a quarter of `length`"
     refused(message, lambda: list(run_arena(tmp_path, ["recall:pairs=40,length=32"])))
+    for probe in ("recall:pairs=20,length=32", "recall:foo=3", "recall:values=0", "listops"):
+        refused(
+            "pairs=20|foo|values=0|'listops'",
+            lambda given=probe: list(run_arena(tmp_path, ["recall"], probes=[given])),
+        )
+    for arguments in ((["listops", "listops"],), (["listops"], ["dense", "dense"])):
+        message = "Each needs to be named once"
+        refused(message, lambda given=arguments: list(run_arena(tmp_path, *given)))
+    files = {"train": [__file__]}
+    refused("No task reads files", lambda: list(run_arena(tmp_path, ["listops"], files=files)))
     columns = {"data": {"columns": {"text": "body"}}}
     message = "bytes needs a column for each of text, label.*columns={'text': 'body'}"
     files = {"train": [__file__], "test": [__file__]}
@@ -173,6 +188,22 @@ def test_a_run_after_a_pretraining(pretrained):
     assert [line.count("masked tokens") for line in lines] == [1, 1, 0, 0]
     assert run_pretrained(folder, lines) == [figure]
     assert len(lines) == 4
+
+
+@pytest.mark.slow
+def test_a_killed_benchmark_leaves_no_training(tmp_path):
+    task = "listops:max_length=16,train=64,validation=8,test=8"
+    arguments = ("--out", str(tmp_path), "--tasks", task, "--mechanisms", "linear")
+    command = python_command("keras_attn", "benchmark", "arena", *arguments, "--steps", "1000000")
+    with subprocess.Popen(command, env=python_environment()) as benchmark:
+        while not (begun := list(tmp_path.glob("*/linear/metrics.csv"))):
+            assert benchmark.poll() is None
+            time.sleep(0.1)
+        benchmark.kill()
+    waiting = threading.Thread(target=wait_for_writer, args=(begun[0].parent, str), daemon=True)
+    waiting.start()
+    waiting.join(10)
+    assert not waiting.is_alive()
 
 
 @pytest.mark.slow

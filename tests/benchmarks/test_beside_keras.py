@@ -13,7 +13,7 @@ def test_small_layers():
     for figure in figures:
         assert figure["speed"] == figure["keras_seconds"] / figure["seconds"]
     lines = beside_keras_table(figures).splitlines()
-    assert lines[0].startswith("| rows, length, features | call | forward | Keras | speed |")
+    assert lines[0].startswith("| rows, length, features | call | forward, ms | Keras | speed |")
     assert lines[2].startswith("| 2, 8, 6 | plain | ")
     assert len(lines) == 5
 

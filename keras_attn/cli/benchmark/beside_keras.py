@@ -1,4 +1,4 @@
-"""Speed of MultiHeadAttention beside the layer of Keras that it replaces: milliseconds in turn."""
+"""Speed of MultiHeadAttention beside the layer of Keras that it replaces, called in turn."""
 
 import argparse
 
