@@ -11,7 +11,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from keras_attn.data import Cache, has_scores, read_pairs, read_scored_pairs, read_tagged_texts
+from keras_attn.data import has_scores, read_pairs, read_scored_pairs, read_tagged_texts
 from keras_attn.data.reading.lines import iterate_lines
 from tests.refusals import refused
 
@@ -418,14 +418,6 @@ def test_malformed_rows_are_counted(tmp_path):
     assert (rows_of(pairs), pairs.skipped) == ([("x", "1"), ("z", "4")], 4)
     beginnings = [f"malformed: {path}, line {line}" for line in (3, 4, 5)]
     assert [note[: len(beginnings[0])] for note in pairs.notes[-3:]] == beginnings
-    # Read from the cache, under another name.
-    for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_bytes(path.read_bytes())
-        read = read_pairs(
-            tmp_path / name, skip_bad_lines=True, roles=ROLES, cache=Cache(tmp_path / "cache")
-        )
-        assert read.skipped == 4
-        assert read.notes == tuple(note.replace("a.csv", name) for note in pairs.notes)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "\xff", "label": 1}\n{"text": 1}\n[]\n{"text": 1, "label": 2}\n')
     pairs = read_pairs(path, skip_bad_lines=True, roles=ROLES)

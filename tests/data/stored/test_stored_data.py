@@ -166,9 +166,11 @@ def test_notes_and_counts_are_kept(tmp_path):
     moved = path.rename(tmp_path / "moved.csv.gz")
     found.append(read_pairs(moved, skip_bad_lines=True, cache=cache))
     assert [pairs.skipped for pairs in found] == [1, 1, 1]
-    note = "columns source=source, target=target; not read: 'x'"
-    assert found[0].notes == found[1].notes == (f"{path}: {note}",)
-    assert found[2].notes == (f"{moved}: {note}",)
+    for name, pairs in zip((path, path, moved), found, strict=True):
+        assert pairs.notes == (
+            f"{name}: columns source=source, target=target; not read: 'x'",
+            f"malformed: {name}, line 3, column 1: expected a source, found an empty source",
+        )
 
 
 def test_tags_are_checked(tmp_path):
