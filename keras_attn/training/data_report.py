@@ -87,9 +87,8 @@ def tokens_report(settings: Mapping[str, Any]) -> dict[str, Any]:
     whole = run.examples(whole_texts, texts, tokenizers, None)
     found: dict[str, Any] = {
         "tokens": {
-            side: lengths_summary(
-                rows.lengths // getattr(rows, "size", 1)
-            )  # of lists: of a passage
+            # Where a row is a list, what one passage of it has.
+            side: lengths_summary(rows.lengths // getattr(rows, "size", 1))
             for side, rows in whole.sides.items()
         },
         "vocabulary": {role: one.vocabulary_size for role, one in tokenizers.items()},
