@@ -1,6 +1,8 @@
 """What commands say besides their results."""
 
 import io
+import sys
+from types import SimpleNamespace
 
 from keras_attn.cli import terminal
 
@@ -8,8 +10,9 @@ from keras_attn.cli import terminal
 def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch):
     seconds = iter([0.0, 10.0, 31.0, 40.0, 62.0])
     log = io.StringIO()
-    monkeypatch.setattr(terminal.sys, "stderr", log)
-    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(sys, "stderr", log)
+    # A clock of this module alone: event loops in other threads read the process's.
+    monkeypatch.setattr(terminal, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     with terminal.progress(5_000, "training") as advance:
         for _ in range(4):
             advance(1_000)

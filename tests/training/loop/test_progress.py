@@ -1,12 +1,14 @@
 """What the progress of a training counts."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from keras_attn.data import LabelledExamples, Pairs, TextExamples
 from keras_attn.training import Trainer, TrainingSettings
+from keras_attn.training.reporting import progress as clocked
 from keras_attn.training.reporting.progress import ProgressReport
 from tests.export.test_matrix import MATRIX
 
@@ -36,7 +38,7 @@ def test_classifiers_count_texts_and_tokens(task, tmp_path, monkeypatch):
 
 def test_the_speed_of_each_unit_is_shown(monkeypatch):
     now = 0.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
+    monkeypatch.setattr(clocked, "time", SimpleNamespace(monotonic=lambda: now))
     console = Console(width=200, record=True, force_terminal=False)
     progress = ProgressReport(total_steps=30, console=console)
     for step in (1, 11, 21):
