@@ -6,7 +6,7 @@
 import sys
 from pathlib import Path
 
-from keras_attn.benchmarks.arena_results import draw_arena
+from keras_attn.benchmarks.arena.results import draw_arena
 
 PAGE = Path(__file__).parents[1] / "pages" / "explanation" / "attention" / "recall.md"
 

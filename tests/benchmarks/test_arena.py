@@ -8,7 +8,7 @@ import yaml
 
 from keras_attn.benchmarks import arena
 from keras_attn.benchmarks.arena import run_arena
-from keras_attn.benchmarks.arena_results import Sweep, arena_table, draw_arena, sweeps_of
+from keras_attn.benchmarks.arena.results import Sweep, arena_table, draw_arena, sweeps_of
 from keras_attn.files import wait_for_writer
 from keras_attn.layers import LinearAttention
 from keras_attn.layers.attention.registry import ATTENTION
@@ -71,6 +71,8 @@ def test_mistakes_before_anything_is_trained(tmp_path):
     refused(message, lambda: list(run_arena(tmp_path, ["bytes"], files=files)))
     message = "The task recall is causal, and the mechanism is not.*linformer"
     refused(message, lambda: list(run_arena(tmp_path, ["recall"], ["dense", "linformer"])))
+    message = "pathfinder:seed=1,validation=0 has no texts for validation"
+    refused(message, lambda: list(run_arena(tmp_path, ["pathfinder:seed=1,validation=0"])))
     message = "`pairs` must be at most a quarter of `length`"
     refused(message, lambda: list(run_arena(tmp_path, ["recall:pairs=40,length=32"])))
     for probe in ("recall:pairs=20,length=32", "recall:foo=3", "recall:values=0", "listops"):

@@ -86,7 +86,7 @@ def measure(options: argparse.Namespace) -> Figures:
 
 def conclude(measured: list[Figure], options: argparse.Namespace) -> None:
     """Prints a table, and draws a picture where one is asked for."""
-    from keras_attn.benchmarks.arena_results import arena_table, draw_arena
+    from keras_attn.benchmarks.arena.results import arena_table, draw_arena
 
     print(f"\n{arena_table(measured)}")
     if options.plot:
