@@ -86,11 +86,7 @@ def tokens_report(settings: Mapping[str, Any]) -> dict[str, Any]:
     whole_texts = complete.replace(data=dataclasses.replace(complete.data, **no_limits))
     whole = run.examples(whole_texts, texts, tokenizers, None)
     found: dict[str, Any] = {
-        "tokens": {
-            # Where a row is a list, what one passage of it has.
-            side: lengths_summary(rows.lengths // getattr(rows, "size", 1))
-            for side, rows in whole.sides.items()
-        },
+        "tokens": {side: lengths_summary(lengths) for side, lengths in whole.text_lengths.items()},
         "vocabulary": {role: one.vocabulary_size for role, one in tokenizers.items()},
         "doubts": run.doubts(texts, tokenizers),
     }

@@ -197,6 +197,11 @@ class Examples(abc.ABC):
         """Lengths of all sides, end ids included, (rows, sides) int64."""
         return np.stack([rows.lengths for rows in self.sides.values()], axis=1)
 
+    @property
+    def text_lengths(self) -> Mapping[str, np.ndarray]:
+        """Lengths of a row's text on each side by name, (rows,) int64."""
+        return {name: rows.lengths for name, rows in self.sides.items()}
+
     @functools.cached_property
     def checksum(self) -> int:
         """A checksum of all sides, labels and their order."""

@@ -1,7 +1,7 @@
 """Queries and passages as token ids, for models that rank passages."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -204,6 +204,11 @@ class RankedExamples(Examples):
         """Specifications of a batch."""
         inputs = {"token_ids": IDS} | ({"segment_ids": IDS} if self.format["segments"] else {})
         return inputs, tf.TensorSpec([None, self.size], tf.float32)
+
+    @property
+    def text_lengths(self) -> Mapping[str, np.ndarray]:
+        """Lengths of one query and passage of each list, (rows,) int64."""
+        return {"text": self.text.lengths // self.size}
 
     def of_epoch(self, epoch: int) -> "RankedExamples":
         """The same lists with the other passages of that epoch."""
