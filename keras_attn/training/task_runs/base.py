@@ -20,9 +20,10 @@ from keras_attn.tokenizers import Tokenizer, train_tokenizer
 from keras_attn.tokenizers.text_pairs import BETWEEN
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.errors import Baseline, Judged
-from keras_attn.training.run_settings import SERIES_SETTINGS, DataSettings, RunSettings
+from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.task_runs.distilled import DistilledRun
 from keras_attn.training.task_runs.model_settings import check_activation, check_model_settings
+from keras_attn.training.task_runs.settings_of_some import check_settings_of_some
 from keras_attn.training.task_runs.vocabulary_sample import vocabulary_sample
 from keras_attn.validation import require, require_one_of
 
@@ -127,56 +128,9 @@ class TaskRun(DistilledRun, abc.ABC):
             self.attention(settings, self.most_tokens)
         for role in settings.tokenizers:
             require_one_of("tokenizers", role, self.tokenizer_settings)
-        require(
-            settings.training.class_weights is None or self.has_labels,
-            f"The task {self.name!r} has no labels for `training.class_weights`.",
-            class_weights=settings.training.class_weights,
-        )
-        require(
-            settings.training.thresholds is None or hasattr(self, "choose_thresholds"),
-            f"The task {self.name!r} has no `training.thresholds`.",
-            thresholds=settings.training.thresholds,
-        )
-        require(
-            settings.training.ranking_loss is None or self.ranks,
-            f"The task {self.name!r} has no `training.ranking_loss`.",
-            ranking_loss=settings.training.ranking_loss,
-        )
-        require(
-            settings.data.list_size is None or self.ranks,
-            f"The task {self.name!r} has no lists, and no `data.list_size`.",
-            list_size=settings.data.list_size,
-        )
-        require(
-            settings.data.label_separator is None or self.has_several,
-            f"The task {self.name!r} has no `data.label_separator`.",
-            label_separator=settings.data.label_separator,
-        )
-        require(
-            settings.data.untagged is None or self.has_tags,
-            f"The task {self.name!r} has no tags, and no `data.untagged`.",
-            untagged=settings.data.untagged,
-        )
-        for name, default in SERIES_SETTINGS.items():
-            value = getattr(settings.data, name)
-            require(
-                self.of_series or value == default,
-                f"The task {self.name!r} has no series, and no `data.{name}`.",
-                **{name: value},
-            )
+        check_settings_of_some(self, settings)
         if self.generates:
             DecodingSettings().replace(**settings.decoding)
-        else:
-            require(
-                not settings.decoding,
-                f"The task {self.name!r} has no `decoding`.",
-                decoding=settings.decoding,
-            )
-        require(
-            self.takes_metrics or not settings.metrics,
-            f"The task {self.name!r} is measured by its perplexity, without `metrics`.",
-            metrics=settings.metrics,
-        )
 
     def recognized(self, data: DataSettings) -> str:
         """The name of the task that data are for, if they cannot be for this one."""

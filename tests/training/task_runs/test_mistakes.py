@@ -14,7 +14,10 @@ from tests.written import written
 pytestmark = pytest.mark.tensorflow
 
 NO_DECODING = ({"decoding": {"beams": 2}}, "has no `decoding`. Received: decoding=.'beams': 2.")
-NO_WEIGHTS = ({"training": {"class_weights": "balanced"}}, "has no labels for `training.class_we")
+NO_WEIGHTS = (
+    {"training": {"class_weights": "balanced"}},
+    "has no labels, and no `training.class_we",
+)
 NO_METRICS = ({"metrics": ["bleu"]}, "without `metrics`. Received: metrics=.'bleu'")
 MISTAKES = {
     "classification": [
@@ -29,7 +32,7 @@ MISTAKES = {
     "regression": [
         NO_DECODING,
         ({"metrics": ["accuracy"]}, "must be one of 'mae'"),
-        ({"training": {"class_weights": "balanced"}}, "has no labels for"),
+        ({"training": {"class_weights": "balanced"}}, "has no labels, and no"),
     ],
     "forecast": [
         NO_DECODING,
