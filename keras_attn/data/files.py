@@ -2,16 +2,17 @@
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from keras_attn.data.reading.delimited import TabSeparatedTable
 from keras_attn.data.reading.lines import BadLine, is_empty, iterate_lines
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Mistake, Reading, Row, table_rows
 from keras_attn.data.reading.several import SEVERAL
-from keras_attn.data.reading.tables import form_of
+from keras_attn.data.reading.tables import form_of, open_table
 from keras_attn.data.stored.cache import Cache
 from keras_attn.validation import UserError, require
 
@@ -191,6 +192,29 @@ def has_label_lists(
     rows = itertools.islice(table_rows(files[0], ("text", "label"), form), _LOOKED_AT)
     labels = [row.fields[-1] for row in rows if row.mistake is None]
     return bool(labels) and all(isinstance(one, tuple) for one in labels)
+
+
+def have_columns(
+    paths: Sequence[str | os.PathLike] | str | os.PathLike,
+    names: Collection[Any],
+    encoding: str | None = None,
+) -> bool:
+    """Returns whether files are tables, the first of which has columns of certain names.
+
+    Args:
+        paths: Files, patterns or folders.
+        names: The names.
+        encoding: Encoding of the files, UTF-8 by default.
+
+    Raises:
+        UserError: A file is missing, unreadable, empty or damaged.
+    """
+    files = expanded(paths)
+    if not files or are_aligned(paths, files) or Path(files[0]).is_fifo():  # read only once
+        return False
+    table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
+    found = table.names or [cell.strip() for cell in table.first or ()]
+    return set(names) <= set(found)
 
 
 def are_aligned(given: Sequence | str | os.PathLike, files: Sequence[str]) -> bool:

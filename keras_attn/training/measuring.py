@@ -1,5 +1,6 @@
 """Measurement of trained and exported tasks on texts."""
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from keras_attn.data.files import have_columns
 from keras_attn.files import write_text
 from keras_attn.tasks import task_folder
 from keras_attn.training.prepared import PreparedRun
@@ -65,7 +67,7 @@ def evaluate(
     """
     recorded = recorded or {}
     run = run_of(task, recorded)
-    data = run.as_trained(task, data)
+    data = run.as_trained(task, _with_columns(data, recorded))
     texts = run.read_test(data.train, data)
     require_few_malformed(texts, data.max_dropped, "--max-dropped ")
     metrics = metrics or run.metrics_of(texts, data.train, recorded.get("metrics"))
@@ -82,6 +84,21 @@ def evaluate(
     if errors is not None:
         write_wrong(errors, run.judged(texts, answers))
     return results
+
+
+def _with_columns(data: DataSettings, recorded: Mapping[str, Any]) -> DataSettings:
+    """The columns of the run that was recorded, where none are given and a file has them."""
+    columns = recorded.get("data", {}).get("columns") or {}
+    names = columns.values()
+    is_named = bool(names) and all(isinstance(name, str) for name in names)
+    is_file = bool(data.train) and Path(data.train[0]).is_file()
+    if data.columns or not (
+        is_named and is_file and have_columns(data.train, names, data.encoding)
+    ):
+        return data
+    shown = ", ".join(f"{role}={name}" for role, name in columns.items())
+    print(f"{data.train[0]}: columns {shown}, as in the run")
+    return dataclasses.replace(data, columns=columns)
 
 
 def choose_thresholds(out: Path, prepared: PreparedRun) -> None:
