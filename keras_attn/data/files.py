@@ -199,7 +199,7 @@ def have_columns(
     names: Collection[Any],
     encoding: str | None = None,
 ) -> bool:
-    """Returns whether files are tables, the first of which has columns of certain names.
+    """Returns whether files are tables, and whether the first one has columns of certain names.
 
     Args:
         paths: Files, patterns or folders.

@@ -1,6 +1,7 @@
 """Preparation of a run: from settings to texts, tokenizers, examples and a task."""
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.description import count_parameters
 from keras_attn.training.reporting.run_folder import TokenizerMaker
 from keras_attn.training.run_settings import RunSettings
-from keras_attn.training.run_texts import require_few_malformed
+from keras_attn.training.run_texts import MAX_DROPPED, require_few_malformed
 from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.training.task_runs.base import with_lengths
 from keras_attn.training.teachers import check_tokenizers, load_teachers, with_checksums
@@ -141,7 +142,7 @@ def read_data(
         reader = source or (shared[0] if shared else None)
         examples = run.examples(settings, train, tokenizers, reader)
     return_free_memory()  # of the training of a vocabulary, and of tokenizing
-    _check_losses(settings, train, examples)
+    _check_losses(settings, texts, examples)
     settings = _complete(settings, run, examples, source)
     taught = (soft, answers)
     return RunData(settings, texts, tokenizers, examples, source, loaded, applied, *taught)
@@ -215,27 +216,41 @@ def _complete(
     return with_lengths(settings, run.lengths, lengths).replace(decoding=decoding)
 
 
+def _held_out(settings: RunSettings, texts: Mapping[str, Any]) -> int:
+    """Number of rows that were read with those to train on, and are for the validation."""
+    return len(texts.get("validation") or ()) if settings.data.valid is None else 0
+
+
 def _check_malformed(settings: RunSettings, texts: Mapping[str, Any]) -> None:
     """Raises if more of the rows of a part of the data are malformed than settings allow."""
-    most, option = settings.data.max_dropped, "--set data.max_dropped="
-    held_out = len(texts.get("validation") or ()) if settings.data.valid is None else 0
+    most, held_out = settings.data.max_dropped, _held_out(settings, texts)
     for name, part in texts.items():
-        require_few_malformed(part, most, option, held_out if name == "train" else 0)
+        require_few_malformed(part, most, MAX_DROPPED, held_out if name == "train" else 0)
 
 
-def _check_losses(settings: RunSettings, texts: Any, examples: Examples) -> None:
+def _check_losses(settings: RunSettings, texts: Mapping[str, Any], examples: Examples) -> None:
     """Raises if more of the training data would be left out than settings allow."""
-    malformed = getattr(texts, "skipped", 0)
-    rows = len(texts) + malformed
-    most = settings.data.max_dropped
-    if malformed + examples.dropped > most * rows:
-        raise UserError(
-            f"{examples.name}: of {rows:,} rows {malformed:,} are malformed, "
-            f"{examples.dropped_empty:,} have no token and {examples.dropped_long:,} are too long, "
-            f"which is more than `data.max_dropped` allows ({most:.0%}). Set a larger "
-            "`data.max_source_length` or `data.max_target_length`, a tokenizer of larger units "
-            "(`tokenizers`), or a larger `data.max_dropped` (--set data.max_dropped=1)."
-        )
+    train, most = texts["train"], settings.data.max_dropped
+    malformed = getattr(train, "skipped", 0)
+    rows = len(train) + malformed + _held_out(settings, texts)
+    lost = malformed / rows + examples.dropped / len(train)
+    if not examples.dropped or lost <= most:
+        return
+    counts = {
+        f"of {len(train):,} rows {{:,}} have no token": examples.dropped_empty,
+        f"of {len(train):,} rows {{:,}} are too long": examples.dropped_long,
+        f"of {rows:,} rows {{:,}} are malformed": malformed,
+    }
+    shown = ", ".join(text.format(count) for text, count in counts.items() if count)
+    longer = (
+        "Set a larger `data.max_source_length` or `data.max_target_length`, a tokenizer of larger "
+        "units (`tokenizers`), or"
+    )
+    raise UserError(
+        f"{examples.name}: {shown}, which is more than `data.max_dropped` allows ({most:.0%}). "
+        f"{longer if examples.dropped_long else 'Mend them, or set'} a larger "
+        f"`data.max_dropped` ({MAX_DROPPED}{math.ceil(100 * lost) / 100:g})."
+    )
 
 
 def _are_same(ready: RunData, settings: RunSettings, texts: Any) -> bool:

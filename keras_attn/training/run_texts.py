@@ -19,6 +19,9 @@ from keras_attn.validation import UserError, require
 
 Texts = TypeVar("Texts", "Lines", Pairs)
 
+MAX_DROPPED = "--set data.max_dropped="
+"""The option of `train` for the fraction of rows that may be left out, but for the number."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Lines:
