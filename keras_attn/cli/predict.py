@@ -56,6 +56,7 @@ import json
 import math
 import string
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -146,21 +147,33 @@ def run(options: argparse.Namespace) -> None:
         _write_vectors(task, texts, options)
         return
     answers = _PRINTERS.get(task.kind, _hypotheses)(task, options)
-    cut = count = 0
+    read = Counter()
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
         inputs = read_inputs(task.kind, chunk)
         for line in answers(inputs):
             print(line)
         sys.stdout.flush()
-        cut, count = cut + task.count_truncated(inputs), count + len(inputs)
-    _say_truncated(cut, count)
+        read += _counted(task, inputs)
+    _say_what_was_read(read)
 
 
-def _say_truncated(cut: int, count: int) -> None:
-    if cut:
-        print(
-            f"truncated: {cut:,} of {count:,} texts, which the task reads in part", file=sys.stderr
-        )
+def _counted(task: Any, inputs: Sequence[Any]) -> Counter:
+    """Counts inputs, those that are read in part, and those without anything to read."""
+    from keras_attn.data.reading.lines import is_empty
+
+    texts = inputs if task.kind != "causal_lm" else ()  # which goes on from nothing, too
+    blank = sum(isinstance(text, str) and is_empty(text) for text in texts)
+    return Counter(texts=len(inputs), truncated=task.count_truncated(inputs), blank=blank)
+
+
+def _say_what_was_read(read: Counter) -> None:
+    for name, what in (
+        ("truncated", "the task reads in part"),
+        ("blank", "have an answer that says nothing"),
+    ):
+        if read[name]:
+            line = f"{name}: {read[name]:,} of {read['texts']:,} texts, which {what}"
+            print(line, file=sys.stderr)
 
 
 def _refuse_files(task: Any, texts: Sequence[str]) -> None:
@@ -347,7 +360,7 @@ def _write_vectors(task: Any, texts: Iterable[str], options: argparse.Namespace)
     texts = list(texts)
     with progress(len(texts), "embedding") as done:
         vectors = task.predict(texts, done, options.prompt)
-    _say_truncated(task.count_truncated(texts), len(texts))
+    _say_what_was_read(_counted(task, texts))
     with replaced_file(options.npy) as temporary, temporary.open("wb") as file:
         np.save(file, vectors)
     print(f"{options.npy}: {vectors.shape[0]:,} vectors of {vectors.shape[1]:,} numbers")

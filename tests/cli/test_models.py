@@ -82,6 +82,7 @@ def test_standard_input_gives_a_line_for_each_line(keras_attn, monkeypatch, mode
     assert keras_attn("predict", model) == expected
     assert expected[0] == 0
     assert expected[1].count("\n") == 3
+    assert "blank: 1 of 3 texts, which have an answer that says nothing" in expected[2]
 
 
 def test_text_that_is_no_utf8_is_told_by_line(keras_attn, monkeypatch, model):
