@@ -44,6 +44,8 @@ def series_report(
         *described(part.table),
         f"    season: {part.season}, horizon {horizon}, context {context}",
     ]
+    if part.table.skipped:
+        lines.append("    `train` stops at malformed rows; --skip-bad-lines leaves them out")
     lengths = part.table.ends()
     found = {
         "series": len(lengths),

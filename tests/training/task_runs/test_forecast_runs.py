@@ -235,3 +235,13 @@ def test_it_is_within_5_percent_of_the_best_forecast(name, tmp_path):
     least = pinball(actual, quantiles, task.quantiles).mean()
     found = task.predict([values[:at] for at in origins])[:, :, 0]
     assert pinball(actual, found, task.quantiles).mean() <= 1.05 * least
+
+
+def test_data_says_what_train_does_with_malformed_rows(tmp_path, capsys):
+    rows = [f"{day},{'abc' if day == 7 else day}" for day in range(60)]
+    path = written(tmp_path / "odd.csv", ["day,y", *rows])
+    command = ["data", path, "--task", "forecast", "--columns", "time=day", "target=y"]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "1 malformed rows left out." in shown
+    assert "`train` stops at malformed rows; --skip-bad-lines leaves them out" in shown
