@@ -147,7 +147,7 @@ def run(options: argparse.Namespace) -> None:
         _write_vectors(task, texts, options)
         return
     answers = _PRINTERS.get(task.kind, _hypotheses)(task, options)
-    read = Counter()
+    read: Counter[str] = Counter()
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
         inputs = read_inputs(task.kind, chunk)
         for line in answers(inputs):
@@ -157,7 +157,7 @@ def run(options: argparse.Namespace) -> None:
     _say_what_was_read(read)
 
 
-def _counted(task: Any, inputs: Sequence[Any]) -> Counter:
+def _counted(task: Any, inputs: Sequence[Any]) -> Counter[str]:
     """Counts inputs, those that are read in part, and those without anything to read."""
     from keras_attn.data.reading.lines import is_empty
 
@@ -166,7 +166,7 @@ def _counted(task: Any, inputs: Sequence[Any]) -> Counter:
     return Counter(texts=len(inputs), truncated=task.count_truncated(inputs), blank=blank)
 
 
-def _say_what_was_read(read: Counter) -> None:
+def _say_what_was_read(read: Counter[str]) -> None:
     for name, what in (
         ("truncated", "the task reads in part"),
         ("blank", "have an answer that says nothing"),
