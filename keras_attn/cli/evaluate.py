@@ -52,7 +52,7 @@ from keras_attn.cli.options import (
     opened,
     output_file,
 )
-from keras_attn.cli.terminal import progress, quiet_start
+from keras_attn.cli.terminal import quiet_start
 from keras_attn.files import write_text
 
 _MOST_LABELS = 40
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> None:
     )
     task = decoding_options.decoding_as_told(opened(options), options.set)
     how = {"beams": options.beams, "perplexity": options.perplexity}
-    results = evaluate(task, data, options.metrics, recorded, progress, options.errors, **how)
+    results = evaluate(task, data, options.metrics, recorded, options.errors, **how)
     items = results.pop("items")
     print(f"{run_of(task, recorded).items:<15} {items:>9,}")
     for name, value in results.items():

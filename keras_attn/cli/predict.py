@@ -69,9 +69,10 @@ from keras_attn.cli.options import (
     opened,
     output_file,
 )
-from keras_attn.cli.terminal import progress, quiet_start
+from keras_attn.cli.terminal import quiet_start
 from keras_attn.files import replaced_file
 from keras_attn.limits import LINE_BYTES
+from keras_attn.progress import progress
 from keras_attn.validation import UserError, require, require_positive
 
 _CLASSIFIERS = ("classification", "image_classification", "multi_label_classification")

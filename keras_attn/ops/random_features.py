@@ -12,7 +12,7 @@ from keras_attn.ops.running_sums import NO_SCALE
 from keras_attn.tensors import Tensor
 
 # Added to a query's features, whose greatest is 1, so that it always finds some key.
-_EPSILON = 1e-6
+_EPSILON = 1e-12
 
 
 def random_directions(width: int, count: int, seed: Any = None) -> np.ndarray:

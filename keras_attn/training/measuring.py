@@ -3,13 +3,13 @@
 import dataclasses
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_attn.data.files import have_columns
 from keras_attn.files import write_text
+from keras_attn.progress import progress
 from keras_attn.tasks import task_folder
 from keras_attn.training.prepared import PreparedRun
 from keras_attn.training.reporting.errors import write_errors, write_wrong
@@ -41,7 +41,6 @@ def evaluate(
     data: DataSettings,
     metrics: Sequence[str] | None = None,
     recorded: Mapping[str, Any] | None = None,
-    progress: Callable[[int, str], AbstractContextManager] = lambda *_: nullcontext(),
     errors: str | Path | None = None,
     beams: int | None = None,
     perplexity: bool = False,
@@ -53,7 +52,6 @@ def evaluate(
         data: Where the texts come from.
         metrics: Names of metrics; those of the run, or the usual ones, by default.
         recorded: Settings of the task's run, if known.
-        progress: Makes a context that yields a function to call with the number of texts done.
         errors: A CSV file that gets what the task answered wrong, the worst first.
         beams: Width of the beam search; the task's own by default.
         perplexity: Whether to add the perplexity of the targets.
@@ -132,7 +130,8 @@ def measure_test(out: Path, settings: RunSettings, texts: Any) -> dict[str, floa
     print(f"Measuring on {texts.name} …", flush=True)
     if cut := run.count_cut(texts, task):
         print(f" truncated: {cut:,} of {len(texts):,} test {run.items}", flush=True)
-    results = run.measure(task, texts, settings.metrics)
+    with progress(run.count(texts), "measuring") as done:
+        results = run.measure(task, texts, settings.metrics, progress=done)
     write_text(out / RESULTS_FILE, json.dumps(results, indent=1) + "\n")
     names = run.shown_metrics(results, settings.metrics)
     shown = ", ".join(f"{name} {results[name]:.2f}" for name in names)

@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -62,6 +63,15 @@ def test_masked_keys(is_causal):
     found = performer(*arrays, mask, is_causal)
     assert_close(found, naive(*arrays, mask, is_causal), atol=2e-5)
     assert not found[0].any()
+
+
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX has float32 by default")
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_float64_adds_nothing_that_float64_sees(is_causal):
+    """What keeps a query from finding no key is below the digits of the estimate."""
+    arrays = [np.asarray(x, "float64") for x in inputs(141, 141)]
+    found = performer(*arrays, directions=DIRECTIONS.astype("float64"), is_causal=is_causal)
+    assert_close(found, naive(*arrays, is_causal=is_causal), atol=1e-10)
 
 
 def test_the_softmax_is_estimated():

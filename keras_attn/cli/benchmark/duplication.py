@@ -7,7 +7,8 @@ import argparse
 
 from keras_attn.cli.benchmark.common import Figure, Figures, add_backend
 from keras_attn.cli.options import add_value
-from keras_attn.cli.terminal import progress, quiet_start
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.progress import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

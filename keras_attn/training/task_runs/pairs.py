@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras_attn.data import Pairs, group_references, read_pairs
 from keras_attn.data.split import numbered, taken
 from keras_attn.evaluation import edit_distance, evaluate_texts
+from keras_attn.progress import progress_lines
 from keras_attn.tasks import Hypothesis
 from keras_attn.tasks.measuring.answers import best_answers
 from keras_attn.tasks.measuring.generated import text_scores
@@ -153,7 +154,8 @@ class PairsRun(TaskRun):
         return min(_edits(best.text, reference) for reference in references)
 
     def _decoded_metrics(self, task, metrics, pairs) -> dict[str, float]:
-        values = self.measure(task, pairs, metrics, beams=self.beams)
+        done = progress_lines(self.count(pairs), "validation: predicting")
+        values = self.measure(task, pairs, metrics, beams=self.beams, progress=done)
         return {name: values[name] for name in metrics}
 
 
