@@ -203,7 +203,7 @@ class RunSettings:
         preset, init = given.get("preset"), given.get("init")
         require(
             bool(preset) or bool(init),
-            "A run needs a preset or a task to start from.",
+            "A run needs a preset (`keras-attn presets` lists them) or a task to start from.",
             preset=preset,
             init=init,
         )

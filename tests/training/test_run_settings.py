@@ -162,7 +162,7 @@ def test_a_name_alone_gets_options():
         ({"data": {"max_source_length": -1}}, "Received: max_source_length=-1."),
         ({"data": {"stress": "yes"}}, "`stress` must be true or false. Received: stress='yes'."),
         ({"preset": "g2p_smal"}, "Did you mean 'g2p_small'\\? Received: preset='g2p_smal'."),
-        ({"preset": None}, "needs a preset or a task .* Received: preset=None, init=None."),
+        ({"preset": None}, "needs a preset .* or a task .* Received: preset=None, init=None."),
         ({"init": "x"}, "is a run of that preset. Received: .* init='x', preset_of_init=None."),
         ({"preset": 3}, "The section `preset` must be text. Received: preset=3."),
         ({"metrics": 3}, "`metrics` must be a text or a list of texts. Received: metrics=3."),
