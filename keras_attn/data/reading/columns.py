@@ -323,7 +323,7 @@ def require_column(table: Table, name: str, names: Sequence[str]) -> None:
         )
     if len(places) > 1:
         hint = (
-            "rename all but one" if table.names is not None else "give numbers (--columns ROLE=N)"
+            "rename all but one" if table.names is not None else "give numbers (--columns PART=N)"
         )
         raise UserError(
             f"{table.path}: the columns {' and '.join(places)} are all called {name!r}; {hint}."

@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import itertools
 import re
+import unicodedata
 from collections.abc import Iterator
 
 from keras_attn.data.reading.content import chunks_of, compression_of
@@ -53,6 +54,13 @@ _DOCUMENTS = {
     rb"-- (mysql|mariadb|postgresql) ": "a dump of a data base: save the table as CSV",
     rb"__label__": "lines of fastText: write the text and its label into columns",
 }
+# Encodings in bytes of ASCII, by what they have at least so many times.
+_IN_ASCII = {
+    "iso2022_jp": (rb"\x1b\$[@B]", 1),
+    "iso2022_kr": (rb"\x1b\$\)C", 1),
+    "hz": (rb"~\{[!-}]", 3),
+    "utf_7": (rb"\+[A-Za-z0-9+/]{2,}-", 3),
+}
 _TAR = b"ustar", 257  # and its place in a TAR archive
 _SAMPLE_BYTES = 1 << 16
 _REPLACEMENT = "\ufffd"
@@ -61,8 +69,10 @@ _ENOUGH, _ENOUGH_WORDS = 3, 5  # bytes beyond ASCII to guess from, and words to 
 # Those of several bytes a letter first: by chance few texts are in one.
 _USUAL = ["cp932", "euc_jp", "gb18030", "big5", "cp949"]
 _USUAL += ["cp1252", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874"]
-_RARE = ["cp1250", "iso8859_2", "cp1254", "mac_roman"]
-_SHOWN, _SHOWN_UNSURE = 3, 8
+_RARE = ["cp1250", "iso8859_2", "cp1254", "cp1257", "cp866", "cp850", "mac_roman"]
+_ORDER = ["cp1252", *_USUAL, *_RARE]
+_SHOWN, _SHOWN_UNSURE, _ALIKE = 3, 8, 3
+_COMPARED = 200  # places where the readings of encodings are compared
 _EXCERPT_LENGTH = 40
 _EMPTY = re.compile("[\\s\\u200b-\\u200f\\u2060\\ufeff]*")
 
@@ -159,8 +169,27 @@ def _utf8_chunks(path: str, encoding: str | None) -> Iterator[bytes]:
             f"{path}: expected UTF-8, found many zero bytes, as {name.upper()} has. "
             f"{_encoding_hint(name)}"
         )
+    if encoding is None and (found := _encoding_in_ascii(first)):
+        raise UserError(
+            f"{path}: expected UTF-8, found what {found} writes in place of letters. "
+            f"{_encoding_hint(found)} --encoding {_UTF8} takes it as it is."
+        )
     yield first.removeprefix(_UTF8_MARK)
     yield from chunks
+
+
+def _encoding_in_ascii(first: bytes) -> str | None:
+    """The encoding that writes all letters as ASCII and that text is in, or `None`."""
+    sample = first[:_SAMPLE_BYTES]
+    sample = sample[: sample.rfind(b"\n") + 1] or sample
+    if not sample.isascii():
+        return None
+    for name, (pattern, least) in _IN_ASCII.items():
+        # Decoding is strict: a plus or a tilde of another kind is an error.
+        with contextlib.suppress(UnicodeDecodeError):
+            if len(re.findall(pattern, sample)) >= least and not sample.decode(name).isascii():
+                return name
+    return None
 
 
 def _other_kind(first: bytes) -> str | None:
@@ -248,9 +277,9 @@ def _guess(block: bytes, place: int) -> str:
     sample = block[begin : begin + _SAMPLE_BYTES]
     if sum(byte > 127 for byte in sample) < _ENOUGH:
         return ""
-    text = sample.decode(_UTF8, "replace")
-    wrong = text.count(_REPLACEMENT)
-    if sum(character > "\x7f" for character in text) - wrong > wrong / 2:
+    # By lines: a few letters of two bytes are UTF-8 by chance.
+    are_utf8 = [_decodes(line, _UTF8) for line in sample.split(b"\n") if not line.isascii()]
+    if sum(are_utf8) > len(are_utf8) / 3:
         return " Other lines are UTF-8: the file has several encodings."
     usual = list(charset_normalizer.from_bytes(sample, cp_isolation=_USUAL))
     # They are like usual ones but for a few letters, and are shown beside them.
@@ -262,31 +291,52 @@ def _guess(block: bytes, place: int) -> str:
     found = likely if is_sure else usual + rare
     names = [one.encoding for one in found]
     if not is_sure:
-        names += [name for name in _USUAL if _decodes(sample, name)]
-    readings: dict[str, str] = {}  # the encoding by what a word is in it
-    for name in names:
-        readings.setdefault(_word_at(block, place, name), name)
-    if not readings:
+        lines = sample[: sample.rfind(b"\n") + 1]
+        names += [name for name in _USUAL + _RARE if _decodes(lines, name)]
+        names.sort(key=lambda name: -_letters(lines, name))
+    if not names:
         return ""
+    # The words that most encodings read differently, or else the first wrong ones.
+    others = itertools.islice(re.finditer(rb"[^\x00-\x7f][\x00-\x7f]", sample), _COMPARED)
+    places = [place, *(begin + other.start() for other in others)]
+    place = max(places, key=lambda at: len({_word_at(block, at, name) for name in names}))
+    readings: dict[str, list[str]] = {}  # encodings by what the words are in them
+    for name in dict.fromkeys(names):
+        readings.setdefault(_word_at(block, place, name), []).append(name)
+    printable = {word: same for word, same in readings.items() if word.isprintable()}
+    readings = printable or readings
     most = _SHOWN if is_sure else _SHOWN_UNSURE
-    shown = [f"{name} ({word!r})" for word, name in itertools.islice(readings.items(), most)]
+    shown = [
+        f"{' or '.join(sorted(same, key=_ORDER.index)[:_ALIKE])} ({word!r})"
+        for word, same in itertools.islice(readings.items(), most)
+    ]
     hint = "Set `encoding` (--encoding NAME) to the one in which that reads well."
-    if len(readings) == 1:
-        hint = _encoding_hint(*readings.values())
+    if len(readings) == 1 and len(names := next(iter(readings.values()))) == 1:
+        hint = _encoding_hint(names[0])
     return f" The file may be in {' or '.join(shown)}. {hint}"
 
 
-def _decodes(sample: bytes, encoding: str) -> bool:
-    """Whether whole lines are in an encoding, as far as its letters go."""
-    text = sample[: sample.rfind(b"\n") + 1].decode(encoding, "replace")
-    return bool(text) and _REPLACEMENT not in text
+def _decodes(text: bytes, encoding: str) -> bool:
+    """Whether a text is in an encoding, as far as its letters go."""
+    return bool(text) and _REPLACEMENT not in text.decode(encoding, "replace")
+
+
+def _letters(text: bytes, encoding: str) -> float:
+    """How much of what is beyond ASCII is letters, quotes and dashes, from 0 to 1."""
+    kinds = [
+        unicodedata.category(character)
+        for character in text.decode(encoding, "replace")
+        if character > "\x7f"
+    ]
+    known = sum(kind[0] in "LM" or kind in ("Pi", "Pf", "Pd") for kind in kinds)
+    return round(known / max(len(kinds), 1), 1)
 
 
 def _word_at(block: bytes, place: int, encoding: str) -> str:
     """The words around a byte, as they are in an encoding."""
     begin = max(block.rfind(b"\n", 0, place) + 1, block.rfind(b" ", 0, place) + 1)
     line = re.split(rb"[\n\t]", block[begin : begin + _EXCERPT_LENGTH])[0]
-    return line.decode(encoding, "replace").strip()
+    return line.decode(encoding, "replace").replace("\xa0", " ").strip()
 
 
 def _encoding_hint(name: str) -> str:

@@ -119,7 +119,7 @@ class Reading:
             elif self.form.skip_bad_lines:
                 self.skip(mistake)
             else:
-                hint = SKIP_HINT if some else _hint_at_start(mistake, rows)
+                hint = _hint(mistake, rows, some)
                 raise UserError(f"{mistake}. {hint}")
         if not some:
             self.refuse_nothing()
@@ -195,13 +195,13 @@ def _hint_of_form(mistake: str) -> str:
     return "" if _CAUSE.search(mistake) else f" {_OTHER_FORM}"
 
 
-def _hint_at_start(first: str, rows: Iterator[Row]) -> str:
-    """What to do about a malformed first row, in view of the next ones."""
+def _hint(first: str, rows: Iterator[Row], after_good: bool) -> str:
+    """What to do about the first malformed row, in view of the next ones."""
     mistakes = [mistake for _, mistake in itertools.islice(rows, _LOOKED_AT)]
     if not mistakes:
-        return "There is no other row."
+        return SKIP_HINT if after_good else "There is no other row."
     good = mistakes.count(None)
-    if good > len(mistakes) / 2:
+    if after_good or good > len(mistakes) / 2:
         bad = len(mistakes) - good
         more = f" Of the next {len(mistakes):,} rows {bad:,} cannot be read either."
         return SKIP_HINT + (more if bad else "")

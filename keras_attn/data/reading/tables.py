@@ -148,10 +148,18 @@ def _is_quoted(lines: list[str]) -> bool:
     flat = list(itertools.chain.from_iterable(fields))
     if len(flat) > 1 and all(map(QUOTED.fullmatch, flat)):
         return True
+    reader = csv.reader([f"{line}\n" for line in lines], delimiter="\t", strict=True)
+    rows: list[list[str]] = []
+    ends = [0]
     try:
-        rows = list(csv.reader([f"{line}\n" for line in lines], delimiter="\t", strict=True))
-    except csv.Error:
-        return False
+        for row in reader:
+            rows.append(row)
+            ends.append(reader.line_num)
+    except csv.Error as error:
+        # The lines may end within a row, which is no longer than others.
+        longest = max((end - begin for begin, end in itertools.pairwise(ends)), default=0)
+        if "unexpected end" not in str(error) or len(lines) - ends[-1] > longest:
+            return False
     widths = {len(row) for row in rows}
     is_doubled = any('""' in field[1:-1] for field in flat if QUOTED.fullmatch(field))
     return len(widths) == 1 < max(widths) and (is_doubled or len(set(map(len, fields))) > 1)
