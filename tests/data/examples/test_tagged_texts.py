@@ -40,7 +40,8 @@ def test_malformed_lines(tmp_path):
     path = written(tmp_path, "a b\tX Y\na b c\tX Y\nno tab\nc\tZ\n")
     assert message_of(read_tagged_texts, path) == (
         f"{path}, line 2, column 7: expected a tag for each of 3 words, found 2 tags in 'X Y'. "
-        "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out."
+        "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out. Of the next 2 rows 1 "
+        "cannot be read either."
     )
     pairs = read_tagged_texts(path, skip_bad_lines=True)
     assert (pairs.sources, pairs.skipped) == (["a b", "c"], 2)
