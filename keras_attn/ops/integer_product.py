@@ -89,7 +89,7 @@ def are_sums_exact() -> bool:
     """
     tf = importlib.import_module("tensorflow")
     try:
-        return bool(tf.function(_are_sums_exact)())
+        return bool(tf.function(_are_sums_exact, autograph=False)())
     except tf.errors.InternalError:
         return False
 
