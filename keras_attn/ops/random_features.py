@@ -86,4 +86,6 @@ def _logarithms(x: Tensor, directions: Tensor) -> Any:
 
 
 def _greatest(logs: Any) -> Any:
+    if 0 in logs.shape:  # Keras' maximum of nothing has another shape on PyTorch
+        return logs[..., :1]
     return ops.max(logs, axis=-1, keepdims=True, initial=NO_SCALE)
