@@ -271,8 +271,6 @@ def _decoded(line: bytes, guess: str) -> str:
 
 def _guess(block: bytes, place: int) -> str:
     """Sentences about the encoding that bytes around a place seem to be in; or nothing."""
-    import charset_normalizer
-
     begin = max(0, block.rfind(b"\n", 0, max(place - _SAMPLE_BYTES // 2, 0)) + 1)
     sample = block[begin : begin + _SAMPLE_BYTES]
     if sum(byte > 127 for byte in sample) < _ENOUGH:
@@ -281,6 +279,30 @@ def _guess(block: bytes, place: int) -> str:
     are_utf8 = [_decodes(line, _UTF8) for line in sample.split(b"\n") if not line.isascii()]
     if sum(are_utf8) > len(are_utf8) / 3:
         return " Other lines are UTF-8: the file has several encodings."
+    names, is_sure = _candidates(sample)
+    if not names:
+        return ""
+    # The words that most encodings read differently, or else the first wrong ones.
+    others = itertools.islice(re.finditer(rb"[^\x00-\x7f][\x00-\x7f]", sample), _COMPARED)
+    words = [_words_at(block, at) for at in (place, *(begin + one.start() for one in others))]
+    word = max(words, key=lambda word: len({_read(word, name) for name in names}))
+    readings: dict[str, list[str]] = {}  # encodings by what the words are in them
+    for name in sorted(names, key=_ORDER.index):
+        readings.setdefault(_read(word, name), []).append(name)
+    likely = dict.fromkeys(_read(word, name) for name in names)
+    found = [one for one in likely if one.isprintable()] or list(likely)
+    most = _SHOWN if is_sure else _SHOWN_UNSURE
+    shown = [f"{' or '.join(readings[one][:_ALIKE])} ({one!r})" for one in found[:most]]
+    hint = "Set `encoding` (--encoding NAME) to the one in which that reads well."
+    if len(found) == 1 == len(readings[found[0]]):
+        hint = _encoding_hint(readings[found[0]][0])
+    return f" The file may be in {' or '.join(shown)}. {hint}"
+
+
+def _candidates(sample: bytes) -> tuple[list[str], bool]:
+    """Encodings that bytes may be in, likely ones first, and whether their words are known."""
+    import charset_normalizer
+
     usual = list(charset_normalizer.from_bytes(sample, cp_isolation=_USUAL))
     # They are like usual ones but for a few letters, and are shown beside them.
     rare = list(charset_normalizer.from_bytes(sample, cp_isolation=_RARE))
@@ -288,32 +310,12 @@ def _guess(block: bytes, place: int) -> str:
     # The words are those of a language, and enough of them.
     words = {word for word in sample.split() if not word.isascii()}
     is_sure = len(words) >= _ENOUGH_WORDS and any(one.coherence > 0 for one in likely)
-    found = likely if is_sure else usual + rare
-    names = [one.encoding for one in found]
+    names = [one.encoding for one in (likely if is_sure else usual + rare)]
     if not is_sure:
         lines = sample[: sample.rfind(b"\n") + 1]
         names += [name for name in _USUAL + _RARE if _decodes(lines, name)]
         names.sort(key=lambda name: -_letters(lines, name))
-    if not names:
-        return ""
-    # The words that most encodings read differently, or else the first wrong ones.
-    others = itertools.islice(re.finditer(rb"[^\x00-\x7f][\x00-\x7f]", sample), _COMPARED)
-    places = [place, *(begin + other.start() for other in others)]
-    place = max(places, key=lambda at: len({_word_at(block, at, name) for name in names}))
-    readings: dict[str, list[str]] = {}  # encodings by what the words are in them
-    for name in dict.fromkeys(names):
-        readings.setdefault(_word_at(block, place, name), []).append(name)
-    printable = {word: same for word, same in readings.items() if word.isprintable()}
-    readings = printable or readings
-    most = _SHOWN if is_sure else _SHOWN_UNSURE
-    shown = [
-        f"{' or '.join(sorted(same, key=_ORDER.index)[:_ALIKE])} ({word!r})"
-        for word, same in itertools.islice(readings.items(), most)
-    ]
-    hint = "Set `encoding` (--encoding NAME) to the one in which that reads well."
-    if len(readings) == 1 and len(names := next(iter(readings.values()))) == 1:
-        hint = _encoding_hint(names[0])
-    return f" The file may be in {' or '.join(shown)}. {hint}"
+    return list(dict.fromkeys(names)), is_sure
 
 
 def _decodes(text: bytes, encoding: str) -> bool:
@@ -332,11 +334,14 @@ def _letters(text: bytes, encoding: str) -> float:
     return round(known / max(len(kinds), 1), 1)
 
 
-def _word_at(block: bytes, place: int, encoding: str) -> str:
-    """The words around a byte, as they are in an encoding."""
+def _words_at(block: bytes, place: int) -> bytes:
+    """The words around a byte."""
     begin = max(block.rfind(b"\n", 0, place) + 1, block.rfind(b" ", 0, place) + 1)
-    line = re.split(rb"[\n\t]", block[begin : begin + _EXCERPT_LENGTH])[0]
-    return line.decode(encoding, "replace").replace("\xa0", " ").strip()
+    return re.split(rb"[\n\t]", block[begin : begin + _EXCERPT_LENGTH])[0]
+
+
+def _read(words: bytes, encoding: str) -> str:
+    return words.decode(encoding, "replace").replace("\xa0", " ").strip()
 
 
 def _encoding_hint(name: str) -> str:

@@ -1,5 +1,6 @@
 """Examples of files, each checked."""
 
+import contextlib
 import dataclasses
 import itertools
 import re
@@ -119,8 +120,7 @@ class Reading:
             elif self.form.skip_bad_lines:
                 self.skip(mistake)
             else:
-                hint = _hint(mistake, rows, some)
-                raise UserError(f"{mistake}. {hint}")
+                raise UserError(f"{mistake}. {_hint(mistake, rows, some)}")
         if not some:
             self.refuse_nothing()
 
@@ -197,7 +197,9 @@ def _hint_of_form(mistake: str) -> str:
 
 def _hint(first: str, rows: Iterator[Row], after_good: bool) -> str:
     """What to do about the first malformed row, in view of the next ones."""
-    mistakes = [mistake for _, mistake in itertools.islice(rows, _LOOKED_AT)]
+    mistakes: list[str | None] = []
+    with contextlib.suppress(UserError):  # of a later place, which is not the first mistake
+        mistakes.extend(mistake for _, mistake in itertools.islice(rows, _LOOKED_AT))
     if not mistakes:
         return SKIP_HINT if after_good else "There is no other row."
     good = mistakes.count(None)
