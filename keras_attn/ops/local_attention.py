@@ -1,17 +1,18 @@
 """Attention inside a window, in time and memory linear in the length."""
 
 import dataclasses
+from functools import partial
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.ops.blockwise.block_layout import WindowLayout
+from keras_attn.ops.blockwise.block_layout import OneBlockLayout, WindowLayout
+from keras_attn.ops.blockwise.either import either
 from keras_attn.ops.dropout import DrawnSeed
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.masks import combine_masks
-from keras_attn.ops.positions import relative_shift
 from keras_attn.ops.slices import part
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
 from keras_attn.tensors import Tensor
@@ -48,9 +49,10 @@ def local_attention(
     """Computes the softmax attention of each query to the keys less than `window` positions away.
 
     The sequence is cut into blocks as long as the window reaches; each attends to itself, the
-    block before and, unless causal, the one after. No matrix over all pairs is built. Where the
-    scores are many, one segment of some blocks is computed after the other, and once more in the
-    backward pass, which keeps none of them.
+    block before and, unless causal, the one after. No matrix over all pairs is built but for a
+    sequence no longer than what a block sees, which is one block. Where the scores are many, one
+    segment of some blocks is computed after the other, and once more in the backward pass, which
+    keeps none of them.
 
     Args:
         query: Float tensor (batch, heads, length, key_dim).
@@ -76,26 +78,34 @@ def local_attention(
         global keys: Ainslie et al., 2020, https://arxiv.org/abs/2004.08483.
     """
     _, heads, length, _ = ops.shape(query)
-    layout = WindowLayout.of(length, heads, window, is_causal)
     real = ops.ones((1, 1, length), "bool") if key_mask is None else ops.cast(key_mask, "bool")
-    tensors = {
-        "query": layout.segments(query),
-        "key": layout.with_neighbors(layout.segments(key)),
-        "value": layout.with_neighbors(layout.segments(value)),
-        "key_mask": layout.with_neighbors(layout.segments(ops.expand_dims(real, -1))),
-    }
-    of_global = {} if global_keys is None else global_keys._asdict()
-    further = {"bias": bias} | {f"global_{name}": tensor for name, tensor in of_global.items()}
-    shared = {}
-    for name, tensor in further.items():
-        if tensor is None:
-            continue
-        by_query = name not in ("global_key", "global_value") and tensor.shape[2] != 1
-        (tensors if by_query else shared)[name] = layout.segments(tensor) if by_query else tensor
+    given = {"query": query, "key": key, "value": value, "key_mask": real, "bias": bias}
+    if global_keys is not None:
+        given |= {f"global_{name}": tensor for name, tensor in global_keys._asdict().items()}
     if dropout:
-        shared["seed"] = seed.next()
-    attention = _SegmentAttention(layout, dropout)
-    context = layout.map(attention, tensors, shared, _context_like)
+        given["seed"] = seed.next()
+    longest = WindowLayout.longest_block(heads, window, is_causal)
+    is_short = (length > 0) & (length <= longest)  # blocks are as long as the sequence, and not 0
+    ways = (
+        partial(_attend, kind.of(length, heads, window, is_causal), dropout)
+        for kind in (OneBlockLayout, WindowLayout)
+    )
+    return either(is_short, *ways, {k: x for k, x in given.items() if x is not None})
+
+
+def _attend(layout: WindowLayout, dropout: float, **given: Any) -> Tensor:
+    """Attention of all queries, segment by segment; arguments by name as in `_SegmentAttention`."""
+    length = ops.shape(given["query"])[2]
+    given["key_mask"] = ops.expand_dims(given["key_mask"], -1)
+    tensors, shared = {}, {}
+    for name, tensor in given.items():
+        if name in ("key", "value", "key_mask"):
+            tensors[name] = layout.with_neighbors(layout.segments(tensor))
+        elif name in ("global_key", "global_value", "seed") or tensor.shape[2] == 1:
+            shared[name] = tensor
+        else:
+            tensors[name] = layout.segments(tensor)
+    context = layout.map(_SegmentAttention(layout, dropout), tensors, shared, _context_like)
     return part(context, 2, 0, length)
 
 
@@ -124,7 +134,9 @@ class _SegmentAttention:
         # (batch, heads, blocks, size, keys)
         scores = ops.matmul(layout.rows(scaled), ops.swapaxes(keys, -1, -2))
         if bias is not None:
-            scores += _bias_of_blocks(ops.cast(bias, dtype), layout)
+            if layout.is_causal:
+                bias = bias[..., : layout.window]  # distances up to 0
+            scores += layout.by_key(ops.cast(bias, dtype))
         mask = combine_masks(ops.swapaxes(layout.windows(key_mask), -1, -2), layout.near())
         attends = ops.any(mask, axis=-1, keepdims=True)
         scores = _masked(scores, mask)
@@ -134,8 +146,9 @@ class _SegmentAttention:
             far, attends_far = _global_scores(scaled, layout, **global_keys)
             attends = ops.logical_or(attends, attends_far)
             weights = self._weights(ops.concatenate([scores, far], axis=-1), value, seed, number)
-            near = part(weights, -1, 0, scores.shape[-1])
-            far = part(weights, -1, scores.shape[-1], ops.shape(far)[-1])
+            near_count = ops.shape(scores)[-1]
+            near = part(weights, -1, 0, near_count)
+            far = part(weights, -1, near_count, ops.shape(far)[-1])
             context = ops.matmul(near, layout.windows(value))
             far = ops.matmul(layout.joined(far), ops.cast(global_keys["global_value"], value.dtype))
             context += layout.rows(far)
@@ -157,24 +170,6 @@ def _masked(scores: Tensor, mask: Tensor) -> Tensor:
 
 def _context_like(query: Tensor, value: Tensor, **_: Any) -> Tensor:
     return query[..., :1] + ops.zeros((ops.shape(value)[-1],), query.dtype)
-
-
-def _bias_of_blocks(bias: Tensor, layout: WindowLayout) -> Tensor:
-    """A bias by distance as one by block: (batch or 1, heads, blocks or 1, size, keys)."""
-    size, seen = layout.size, layout.seen
-    if layout.is_causal:
-        bias = bias[..., : layout.window]  # distances up to 0
-    batch, heads, queries, columns = ops.shape(bias)
-    # Of the distances that a block sees those farther away are masked whatever they get.
-    before = 2 * size - layout.window
-    after = (seen + 1) * size - 1 - before - columns
-    bias = ops.pad(bias, ((0, 0), (0, 0), (0, 0), (before, after)))
-    if bias.shape[2] == 1:
-        bias = ops.broadcast_to(bias, (batch, heads, size, bias.shape[3]))
-        return ops.expand_dims(relative_shift(bias, seen * size), 2)
-    blocked = ops.reshape(bias, (batch, heads * (queries // size), size, bias.shape[3]))
-    shifted = relative_shift(blocked, seen * size)
-    return ops.reshape(shifted, (batch, heads, queries // size, size, seen * size))
 
 
 def _global_scores(

@@ -205,3 +205,31 @@ def test_an_unknown_length_is_cut_as_a_known_one(monkeypatch, length):
     assert not isinstance(unknown.blocks, int)
     assert (int(unknown.blocks), int(unknown.count)) == (known.blocks, known.count)
     assert known.blocks * known.count < max(length, 1) / known.size + known.count
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("is_causal", "jit_compile"), [(False, False), (True, False), (False, True)]
+)
+def test_an_unknown_length_is_one_block_or_several(is_causal, jit_compile):
+    import tensorflow as tf
+
+    further = normal(BATCH, HEADS, 4, KEY_DIM, seed=6), normal(BATCH, HEADS, 4, VALUE_DIM, seed=7)
+
+    def run(query, key, value, upstream, bias):
+        options = {"is_causal": is_causal, "global_keys": GlobalKeys(*further)}
+        with tf.GradientTape() as tape:
+            tape.watch([query, key, value, bias])
+            context = local_attention(query, key, value, 7, bias=bias, **options)
+        return context, *tape.gradient(context, [query, key, value, bias], upstream)
+
+    of_any = [
+        tf.TensorSpec((None, HEADS, None, size))
+        for size in (KEY_DIM, KEY_DIM, *[VALUE_DIM] * 2, 13)
+    ]
+    compiled = tf.function(run, of_any, jit_compile=jit_compile, autograph=False)
+    for length in (5, 70) if jit_compile else (1, 5, 48, 49, 70):
+        tensors = [
+            ops.convert_to_tensor(x) for x in (*inputs(length), normal(BATCH, HEADS, length, 13))
+        ]
+        assert_close(compiled(*tensors), run(*tensors), atol=2e-5)

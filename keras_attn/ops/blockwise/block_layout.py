@@ -1,6 +1,7 @@
 """Cuts a long axis into blocks that see their neighbors, and these into segments."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ from keras import ops
 
 from keras_attn.ops.blockwise.blocks import pad
 from keras_attn.ops.blockwise.segments import map_segments, numbers_at_once
+from keras_attn.ops.positions import relative_shift
 from keras_attn.ops.slices import part
 from keras_attn.tensors import Tensor
 
@@ -158,13 +160,96 @@ class WindowLayout(BlockLayout):
         scores = heads * size * size * blocks_seen(is_causal)
         return cls(size, *cls.cut(length, size, scores), is_causal, window)
 
+    @staticmethod
+    def longest_block(heads: int, window: int, is_causal: bool) -> int:
+        """The longest sequence that is better one block: it has no more scores than blocks have.
+
+        Args:
+            heads: Number of heads.
+            window: How many positions away the nearest key is that is not attended to.
+            is_causal: Whether keys after the query are masked.
+        """
+        seen = blocks_seen(is_causal) * max(window - 1, _SMALLEST_BLOCK)
+        return min(seen, math.isqrt(numbers_at_once() // heads))
+
+    @property
+    def before(self) -> Any:
+        """How many of the keys that a block sees are before its own."""
+        return self.size
+
     def near(self) -> Any:
         """Which of the keys that a block sees each of its queries reaches, (size, keys)."""
-        at_query = ops.arange(self.size, dtype="int32") + self.size
+        at_query = ops.arange(self.size, dtype="int32") + self.before
         at_key = ops.arange(self.seen * self.size, dtype="int32")
         distances = ops.expand_dims(at_key, 0) - ops.expand_dims(at_query, 1)
         near = ops.less(ops.abs(distances), self.window)
         return ops.logical_and(near, ops.less_equal(distances, 0)) if self.is_causal else near
+
+    def by_key(self, bias: Tensor) -> Tensor:
+        """A bias by distance as one by key, whatever it is for keys that are not reached.
+
+        Args:
+            bias: Tensor (batch, heads, length of a segment or 1, distances), from `1 - window` on.
+
+        Returns:
+            Tensor (batch, heads, blocks or 1, size, keys).
+        """
+        size, keys = self.size, self.seen * self.size
+        batch, heads, queries, _ = ops.shape(bias)
+        bias = self._at_distances(bias, 1 - size - self.before, size + keys - 1)
+        if bias.shape[2] == 1:
+            bias = ops.broadcast_to(bias, (batch, heads, size, size + keys - 1))
+            return ops.expand_dims(relative_shift(bias, keys), 2)
+        blocked = ops.reshape(bias, (batch, heads * (queries // size), size, size + keys - 1))
+        shifted = relative_shift(blocked, keys)
+        return ops.reshape(shifted, (batch, heads, queries // size, size, keys))
+
+    def _at_distances(self, bias: Tensor, first: Any, count: Any) -> Tensor:
+        """The columns of so many distances, 0 where there is none."""
+        before = 1 - self.window - first
+        after = count - before - ops.shape(bias)[-1]
+        return ops.pad(bias, ((0, 0), (0, 0), (0, 0), (before, after)))
+
+
+@dataclasses.dataclass(frozen=True)
+class OneBlockLayout(WindowLayout):
+    """A sequence that is one block, and sees itself alone."""
+
+    @classmethod
+    def of(cls, length: Any, heads: int, window: int, is_causal: bool) -> "OneBlockLayout":
+        """Takes the sequence as it is; arguments as those of `WindowLayout.of`."""
+        return cls(length, 1, 1, is_causal, window)
+
+    @property
+    def seen(self) -> int:
+        """Blocks that the block sees: itself."""
+        return 1
+
+    @property
+    def before(self) -> int:
+        """How many of the keys that the block sees are before its own."""
+        return 0
+
+    def with_neighbors(self, segments: Any) -> Any:
+        """The segment, which has no neighbors."""
+        return segments
+
+    def rows(self, tensor: Tensor) -> Tensor:
+        """(batch, heads, length, width) to (batch, heads, 1, length, width)."""
+        return ops.expand_dims(tensor, 2)
+
+    def joined(self, rows: Any) -> Any:
+        """Undoes `rows`."""
+        return ops.squeeze(rows, 2)
+
+    def windows(self, tensor: Tensor) -> Tensor:
+        """What the block sees: (…, length, …) to (…, 1, length, …)."""
+        return self.rows(tensor)
+
+    def _at_distances(self, bias: Tensor, first: Any, count: Any) -> Tensor:
+        # The window may be longer than the sequence, or shorter.
+        bias = ops.pad(bias, ((0, 0), (0, 0), (0, 0), (self.size, self.size)))
+        return part(bias, -1, first + self.size + self.window - 1, count)
 
 
 def blocks_seen(is_causal: bool) -> int:
