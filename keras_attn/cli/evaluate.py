@@ -18,6 +18,10 @@ metrics:
   bleu_tokenized       BLEU of text that is already tokenized
   mrr, recall_at_1, recall_at_10   embeddings: retrieval of each source's target among all
                        targets, in percent
+  mrr_at_10, ndcg_at_10, recall_at_1, recall_at_5, recall_at_10   passages of queries: reciprocal
+                       rank of the first relevant one, discounted gain, and relevant ones among the
+                       first, in percent
+  exact_match, f1      answers to questions, by SQuAD's rules, in percent
   perplexity, accuracy masked language models: of hidden tokens (15%); runs of span corruption: of
                        removed spans (15% of the tokens); accuracy in percent
   tag_accuracy         tags: words with the right tag, in percent

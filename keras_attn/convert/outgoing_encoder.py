@@ -108,6 +108,7 @@ def outgoing_encoder(task: Task) -> Outgoing:
         more |= labels_of(found.labels)
     elif isinstance(task, EmbeddingTask):
         files |= written_modules(task, architecture)
+        model = getattr(model, "encoder", model)  # what is on it is a module of its own
         if model.pooler is None and family.pooler is not None:
             notes = (f"{architecture} of transformers draws a pooler at random: there is none.",)
     outgoing = outgoing_model(model, padding_id, family, more, kind)

@@ -106,7 +106,7 @@ class EmbeddingTask(TruncatingTask, TextTask):
         self.max_length = max_length
         self.truncate = bool(truncate)
         self._pool = None if pooling == _POOLER else SequencePooling(pooling, dtype="float32")
-        self._vectors = ModelGraph(backbone, self._embed_texts, [TEXTS])
+        self._vectors = ModelGraph(backbone, self._embed_texts, [TEXTS], self._settings)
 
     @property
     def features(self) -> int:

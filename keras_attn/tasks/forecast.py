@@ -82,7 +82,7 @@ class ForecastTask(Task):
         )
         specs = list(self._specs().values())
         specs += [tf.TensorSpec([None, backbone.targets], tf.float32)] * len(backbone.usual)
-        self._forecast = ModelGraph(backbone, self._quantiles, specs)
+        self._forecast = ModelGraph(backbone, self._quantiles, specs, self._settings)
 
     @property
     def quantiles(self) -> list[float]:

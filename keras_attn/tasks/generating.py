@@ -380,7 +380,7 @@ class GeneratingTask(GeneratingSignatures):
         key = (function.__name__, *options.values())
         if key not in self._functions:
             self._functions[key] = ModelGraph(
-                self.backbone, functools.partial(function, **options), specs
+                self.backbone, functools.partial(function, **options), specs, self._settings
             )
         return self._functions[key]
 

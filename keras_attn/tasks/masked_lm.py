@@ -1,6 +1,7 @@
 """Filling of masked tokens."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 import keras
@@ -29,11 +30,12 @@ from keras_attn.validation import require, require_positive
 
 
 class MaskedLMTask(TextTask):
-    """Fills the gaps of texts, each written as `[MASK]`.
+    """Fills the gaps of texts, each written as `[MASK]` or as the tokenizer's own mask token.
 
     Each gap is filled with one token, independently of the others: the probability of a filled text
-    is the product over its gaps. A piece inside a word is joined to the word before it. The rest of
-    a text is unchanged; a text without a gap is returned as it is, with a probability of 1.
+    is the product over its gaps. A piece inside a word is joined to the word before it, as is a
+    token without a space of its own where those before a gap belong to it (as in RoBERTa). The rest
+    of a text is unchanged; a text without a gap is returned as it is, with a probability of 1.
 
     Args:
         backbone: A model from token ids and positions to logits, such as
@@ -62,12 +64,14 @@ class MaskedLMTask(TextTask):
 
     def __init__(self, backbone: keras.Model, tokenizer: Tokenizer, max_length: int = 256):
         super().__init__(backbone, {"text": tokenizer})
-        require_mask_token(tokenizer)
         check_framed_length(backbone, max_length)
         self.tokenizer = tokenizer
         self.max_length = max_length
+        self._mask = tokenizer.id_to_token(require_mask_token(tokenizer))
         self._ordinary = ~tokenizer.is_special
-        self._filled = ModelGraph(backbone, self._fill, [TEXTS, tf.TensorSpec([], tf.int32)])
+        self._filled = ModelGraph(
+            backbone, self._fill, [TEXTS, tf.TensorSpec([], tf.int32)], self._settings
+        )
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Fills the gaps of each text with their most probable tokens.
@@ -108,7 +112,7 @@ class MaskedLMTask(TextTask):
             n_best=n_best,
             tokens=int(self._ordinary.sum()),
         )
-        texts = check_texts("texts", texts)
+        texts = [text.replace(MASK, self._mask) for text in check_texts("texts", texts)]
 
         def fill(batch):
             filled, scores = self._filled(tf.constant(batch), n_best)
@@ -142,6 +146,10 @@ class MaskedLMTask(TextTask):
         return MaskedExamples.from_texts(
             texts, Masking(self.tokenizer, whole_words), self.max_length
         )
+
+    def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
+        """Tokenizes texts with gaps (see `TextTask.input_ids`)."""
+        return super().input_ids(self._with_own_mask(texts))
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
@@ -228,13 +236,20 @@ class MaskedLMTask(TextTask):
         scores, ids = tf.math.top_k(tf.where(allowed, scores, -math.inf), n_best)
         return ids, scores
 
+    def _with_own_mask(self, texts):
+        if self._mask == MASK:
+            return texts
+        return tf.strings.regex_replace(texts, re.escape(MASK), self._mask.replace("\\", r"\\"))
+
     def _written(self, texts, token_ids):
         """Texts (rows,) with tokens, ragged (rows, gaps), in place of their gaps."""
         tokens = token_ids.with_values(self.tokenizer.bytes_of(token_ids.values))
         nothing = tf.fill([tokens.nrows(), 1], "")
         tokens = tf.concat([tokens, nothing], axis=1)
-        parts = tf.strings.split(texts, MASK)  # one more than there are gaps
+        # One more than there are gaps.
+        parts = tf.strings.split(self._with_own_mask(texts), self._mask)
         if not self.tokenizer.is_continued.any():
+            parts, tokens = self._spaced(parts, tokens)
             filled = tf.strings.reduce_join(
                 parts.with_values(parts.values + tokens.values), axis=-1
             )
@@ -247,8 +262,30 @@ class MaskedLMTask(TextTask):
         plain = tf.strings.regex_replace(tokens.values, f"^{CONTINUED}(.)", r"\1")
         return tf.strings.reduce_join(parts.with_values(before + plain), axis=-1)
 
+    def _spaced(self, parts, tokens):
+        """Parts of texts and the tokens after them, ragged (rows, parts), with one space between.
+
+        A token may begin with a space. That takes the place of the spaces before the gap, and at
+        the beginning of a text there is none.
+        """
+        plain = tf.strings.regex_replace(tokens.values, r"(?s)^ (.)", r"\1")
+        has_space, places = plain != tokens.values, tf.range(tf.size(plain))
+        takes = has_space
+        if self.tokenizer.mask_takes_spaces:
+            is_last = _is_any_of(places, tokens.row_limits() - 1)  # what follows the last gap
+            takes |= ~is_last
+        before = tf.where(takes, tf.strings.regex_replace(parts.values, r"\s+$", ""), parts.values)
+        begins = has_space & (before == "") & _is_any_of(places, tokens.row_starts())
+        return parts.with_values(before), tokens.with_values(tf.where(begins, plain, tokens.values))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.backbone.encoder).__name__})"
+
+
+def _is_any_of(places, some):
+    """Which of the places 0, 1, … are among some, boolean as `places`."""
+    ones = tf.ones_like(some, tf.bool)
+    return tf.scatter_nd(tf.cast(some, tf.int32)[:, None], ones, tf.shape(places))
 
 
 def _combined(ids, scores):

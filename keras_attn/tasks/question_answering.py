@@ -72,8 +72,9 @@ class QuestionAnsweringTask(Task):
         segments: Whether the model receives which text each token belongs to, as BERT does.
 
     Raises:
-        UserError: The model has not two outputs, a length is not positive, leaves no room or
-            exceeds the model's positions, or the model has no segments.
+        UserError: The tokenizer does not know places, the model has not two outputs, a length is
+            not positive, leaves no room or exceeds the model's positions, or the model has no
+            segments.
 
     Examples:
         >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
@@ -127,6 +128,7 @@ class QuestionAnsweringTask(Task):
             segments=segments,
             model=type(backbone).__name__,
         )
+        tokenizer.require_places()
         # A short window is for the question and the context in equal parts.
         room = max_length - 2 - ends_between
         require(room > 1, "`max_length` must leave room for two tokens.", max_length=max_length)
@@ -138,7 +140,7 @@ class QuestionAnsweringTask(Task):
         self.no_answer = bool(no_answer)
         self.ends_between = ends_between
         self.segments = bool(segments)
-        self._answers = ModelGraph(backbone, self._answered, [TEXTS, TEXTS])
+        self._answers = ModelGraph(backbone, self._answered, [TEXTS, TEXTS], self._settings)
 
     @property
     def window_format(self) -> WindowFormat:

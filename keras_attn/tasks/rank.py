@@ -1,5 +1,6 @@
 """Ranking of passages for queries."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -156,6 +157,18 @@ class RankTask(TextInputs):
         """
         return ranked_by(self.scores, inputs, progress)
 
+    def count_truncated(self, texts: Sequence[str]) -> int:
+        """Counts the inputs with a pair that is too long, of which the task reads the beginnings.
+
+        Args:
+            texts: What `predict` takes.
+        """
+        rows = [_pairs_of(text) for text in texts]
+        if not rows or not self.truncate:
+            return 0
+        counts = iter(self.token_counts([pair for row in rows for pair in row]))
+        return sum(max(itertools.islice(counts, len(row))) > self.max_length for row in rows)
+
     def rank(self, query: str, passages: Sequence[str]) -> list[RankedPassage]:
         """Ranks passages for a query.
 
@@ -256,21 +269,27 @@ def ranked_by(
     progress: Callable[[int], None] | None = None,
 ) -> list[list[RankedPassage]]:
     """Ranks the passages of queries by a function that scores pairs (see `RankTask.predict`)."""
-    rows = [text.split(BETWEEN) for text in check_texts("inputs", inputs)]
-    for text, row in zip(inputs, rows, strict=True):
-        require(
-            len(row) > 1,
-            "An input is a query and its passages, with a tab before each passage.",
-            text=shortened(text),
-            tabs=len(row) - 1,
-        )
-    found = scores([f"{query}{BETWEEN}{one}" for query, *row in rows for one in row], progress)
+    rows = [_pairs_of(text) for text in check_texts("inputs", inputs)]
+    found = scores([pair for row in rows for pair in row], progress)
     ranked, begin = [], 0
-    for _, *passages in rows:
-        end = begin + len(passages)
+    for row in rows:
+        end = begin + len(row)
+        passages = [pair.split(BETWEEN)[1] for pair in row]
         ranked.append(_ordered(passages, found[begin:end]))
         begin = end
     return ranked
+
+
+def _pairs_of(text: str) -> list[str]:
+    """A query, with a tab before each of its passages, as pairs."""
+    query, *passages = text.split(BETWEEN)
+    require(
+        bool(passages),
+        "An input is a query and its passages, with a tab before each passage.",
+        text=shortened(text),
+        tabs=0,
+    )
+    return [f"{query}{BETWEEN}{passage}" for passage in passages]
 
 
 def ranked_of(

@@ -85,8 +85,8 @@ class TokenClassificationTask(TruncatingTask, LabelTask, TextTask):
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.truncate = bool(truncate)
-        self._answers = ModelGraph(backbone, self._answer, [TEXTS])
-        self._scores = ModelGraph(backbone, self._score, [TEXTS, _NUMBERS])
+        self._answers = ModelGraph(backbone, self._answer, [TEXTS], self._settings)
+        self._scores = ModelGraph(backbone, self._score, [TEXTS, _NUMBERS], self._settings)
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Predicts the tags of each text's words, separated by spaces.

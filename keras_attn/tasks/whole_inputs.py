@@ -30,7 +30,7 @@ class WholeInputTask(Task):
 
     def __init__(self, backbone: keras.Model, tokenizers: Mapping[str, Tokenizer]):
         super().__init__(backbone, tokenizers)
-        self._rows = ModelGraph(backbone, self._rows_of, [TEXTS])
+        self._rows = ModelGraph(backbone, self._rows_of, [TEXTS], self._settings)
 
     def _computed(
         self, inputs: Sequence[Any], progress: Callable[[int], None] | None = None

@@ -58,6 +58,8 @@ class Tokenizer(tf.Module, abc.ABC):
     unknown_id: int = 3
     mask_id: int | None = None
     """Id of `[MASK]`, or `None` for a vocabulary without it."""
+    mask_takes_spaces: bool = False
+    """Whether spaces before a mask token in a text belong to it."""
 
     _files: ClassVar[tuple[str, ...]] = ()
     """Names of the asset files."""
@@ -223,6 +225,7 @@ class Tokenizer(tf.Module, abc.ABC):
         Raises:
             UserError: The tokenizer does not know the places of its tokens.
         """
+        self.require_places()
         strings = tf.ensure_shape(tf.convert_to_tensor(strings, tf.string), [None])
         codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")
         places = tf.ragged.range(codes.row_lengths()).values
@@ -235,9 +238,15 @@ class Tokenizer(tf.Module, abc.ABC):
         self, strings: tf.Tensor, places: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """`tokenize_with_places` of strings, with the place of each of their code points."""
-        raise UserError(
-            f"{type(self).__name__} does not know the places of its tokens in a text, which this "
-            "task needs. Tokenizers that do: word_piece, sentencepiece, byte_level_bpe, characters."
+        raise NotImplementedError
+
+    def require_places(self) -> None:
+        """Raises a `UserError` unless the tokenizer knows the places of its tokens in a text."""
+        require(
+            type(self)._tokenize_placed is not Tokenizer._tokenize_placed,
+            "This task needs a tokenizer that knows the places of its tokens in a text: "
+            "word_piece, sentencepiece, byte_level_bpe or characters.",
+            tokenizer=self.kind,
         )
 
     def _tokenize_lowered(self, strings: tf.Tensor) -> tf.RaggedTensor:

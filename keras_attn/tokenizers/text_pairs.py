@@ -81,6 +81,9 @@ def split_pairs(pairs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def shared_lengths(first: Any, second: Any, room: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Divides room between two texts: a half for each, and what one leaves is for the other.
 
+    Of an odd room the longer text has one token more, and of texts of one length the second, as
+    "longest_first" of the `tokenizers` library has it.
+
     Args:
         first: Lengths of the first texts, integers (batch,).
         second: Lengths of the second texts.
@@ -92,7 +95,8 @@ def shared_lengths(first: Any, second: Any, room: int) -> tuple[tf.Tensor, tf.Te
     Examples:
         >>> kept = shared_lengths(np.array([9, 9, 2, 1]), np.array([9, 2, 9, 3]), room=7)
         >>> [lengths.numpy().tolist() for lengths in kept]
-        [[4, 5, 2, 1], [3, 2, 5, 3]]
+        [[3, 5, 2, 1], [4, 2, 5, 3]]
     """
-    kept = tf.minimum(first, tf.maximum(room - second, room - room // 2))
+    half = room // 2 + tf.where(first > second, room % 2, 0)
+    kept = tf.minimum(first, tf.maximum(room - second, tf.cast(half, first.dtype)))
     return kept, tf.minimum(second, room - kept)

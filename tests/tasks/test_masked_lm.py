@@ -10,7 +10,8 @@ from keras_attn.data import MaskedExamples, Masking
 from keras_attn.export import export_saved_model
 from keras_attn.models import Bert, MaskedLanguageModel, TransformerEncoder
 from keras_attn.tasks import ExportedMaskedLM, MaskedLMTask, open_exported
-from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
+from keras_attn.tokenizers import PipelineTokenizer, WordPieceTokenizer, train_tokenizer
+from keras_attn.tokenizers.byte_words import byte_characters
 from keras_attn.validation import UserError
 from tests.layers.judges import spread_weights
 from tests.refusals import refused
@@ -123,6 +124,83 @@ def test_tokens_of_other_kinds_written_into_gaps(kind, text, filling, expected):
     gaps = task.input_ids(tf.constant([text])).numpy() == tokenizer.mask_id
     assert gaps.sum() == text.count("[MASK]") == ids.row_lengths()[0]
     assert "[MASK]" not in task.predict([text])[0]
+
+
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+OWN_MASKS = {
+    # Of a tokenizer.json of RoBERTa, whose mask takes the spaces before it.
+    "byte-level": {
+        "pre_tokenizer": BYTES,
+        "model": {"type": "BPE", "merges": ["Ġ b"], "vocab": [*byte_characters(), "Ġb"]},
+        "lstrip": True,
+    },
+    "unigram": {
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"},
+        "model": {"type": "Unigram", "unk_id": 1, "vocab": ["▁", "a", "b", "s", "▁b"]},
+        "lstrip": False,
+    },
+}
+
+
+@pytest.fixture(scope="module", params=OWN_MASKS)
+def own_mask(request):
+    """A task whose tokenizer writes gaps as `<mask>`."""
+    parts = OWN_MASKS[request.param]
+    special = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
+    tokens = [*special, *parts["model"]["vocab"]]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    if request.param == "unigram":
+        vocabulary = [[token, -float(number)] for number, token in enumerate(tokens)]
+    flags = {"special": True, "normalized": False, "single_word": False, "rstrip": False}
+    added = [
+        {"id": number, "content": one, "lstrip": parts["lstrip"] and one == "<mask>", **flags}
+        for number, one in enumerate(special)
+    ]
+    definition = {
+        "pre_tokenizer": parts["pre_tokenizer"],
+        "model": parts["model"] | {"vocab": vocabulary},
+        "added_tokens": added,
+    }
+    names = ["<pad>", "<s>", "</s>", "<unk>"]
+    tokenizer = PipelineTokenizer(definition, names, mask_token="<mask>")
+    encoder = TransformerEncoder(tokenizer.vocabulary_size, 1, 8, 2, 11)
+    model = spread_weights(MaskedLanguageModel(encoder), 3)
+    return MaskedLMTask(model, tokenizer, 32)
+
+
+@pytest.mark.parametrize(
+    ("text", "token", "expected"),
+    [
+        ("a <mask> a", " b", "a b a"),
+        ("a<mask> a", " b", "a b a"),
+        ("<mask> a", " b", "b a"),
+        (" <mask>", " b", "b"),
+        ("a [MASK]s", " b", "a bs"),
+        ("a <mask> a", "s", {"byte-level": "as a", "unigram": "a s a"}),
+        ("<mask>a", "s", "sa"),
+        ("a  ", None, "a  "),
+    ],
+)
+def test_spaces_around_what_is_written_into_gaps(own_mask, text, token, expected):
+    tokenizer, vocabulary = own_mask.tokenizer, own_mask.tokenizer.vocabulary
+    kind = "byte-level" if tokenizer.mask_takes_spaces else "unigram"
+    marks = {"byte-level": "Ġ", "unigram": "▁"}
+    row = [] if token is None else [vocabulary.index(token.replace(" ", marks[kind]))]
+    ids = tf.ragged.constant([row], tf.int32, ragged_rank=1)
+    found = own_mask._written(tf.constant([text]), ids).numpy()[0].decode()
+    assert found == (expected[kind] if isinstance(expected, dict) else expected)
+
+
+def test_gaps_as_the_tokenizer_writes_them(own_mask, tmp_path):
+    texts = ["a <mask> s", "a [MASK] s", "<mask>[MASK]", "", "as"]
+    found = own_mask.predict(texts)
+    assert found[0] == found[1]
+    assert found[3:] == ["", "as"]
+    assert not any("mask" in text.lower() for text in found)
+    ids = own_mask.input_ids(tf.constant(texts)).numpy()
+    assert (ids == own_mask.tokenizer.mask_id).sum(axis=1).tolist() == [1, 1, 2, 0, 0]
+    folder = export_saved_model(own_mask, tmp_path / "export")
+    assert open_exported(folder).predict(texts) == found
 
 
 def test_measured_on_hidden_tokens(task):

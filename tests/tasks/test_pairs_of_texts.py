@@ -37,7 +37,7 @@ def test_ids_by_hand(with_start):
     task = make_task(10, with_start=with_start)
     start = [START] * with_start
     room = 8 - with_start
-    # Of the last one, six and six tokens: halves of the room, the odd one for the first.
+    # Of the last one, six and six tokens: halves of the room, the odd one for the second.
     first, second = [A, B, C, A, B, C], [C, B, A, C, B, A]
     expected = [
         [*start, A, B, END, B, A, END],
@@ -45,7 +45,7 @@ def test_ids_by_hand(with_start):
         [*start, END, C, A, B, END],
         [*start, *first[:4], END, *[C] * (room - 4), END],
         [*start, A, A, END, *[B, C, B, C, B, C][: room - 2], END],
-        [*start, *first[:4], END, *second[: room - 4], END],
+        [*start, *first[: room // 2], END, *second[:4], END],
     ]
     ids = task.input_ids(tf.constant(PAIRS)).numpy()
     assert [[one for one in row if one] for row in ids.tolist()] == expected
@@ -55,15 +55,19 @@ def test_ids_by_hand(with_start):
 
 
 def test_lengths_are_shared():
+    """As "longest_first" of the `tokenizers` library does it."""
     sizes = np.arange(12)
     first, second = (grid.reshape(-1) for grid in np.meshgrid(sizes, sizes))
-    for room in (2, 7, 8):
-        one, other = (kept.numpy() for kept in shared_lengths(first, second, room))
-        assert (one <= first).all()
-        assert (other <= second).all()
-        np.testing.assert_array_equal(one + other, np.minimum(first + second, room))
-        longer = np.minimum(first, second) > room // 2
-        assert (np.abs(one - other)[longer] <= 1).all()
+    for room in (1, 2, 7, 8):
+        kept = np.stack(shared_lengths(first, second, room), axis=1).tolist()
+        for pair, found in zip(zip(first, second, strict=True), kept, strict=True):
+            shorter = int(pair[0] > pair[1])
+            limits = [0, 0]
+            limits[shorter] = min(pair)
+            limits[1 - shorter] = max(min(pair), room - min(pair))
+            if sum(limits) > room:
+                limits[shorter], limits[1 - shorter] = room // 2, room - room // 2
+            assert found == [min(one, most) for one, most in zip(pair, limits, strict=True)]
 
 
 def test_two_ends_between():
@@ -108,8 +112,10 @@ def test_segments_by_hand():
     plain = make_bert(with_start=True)
     assert list(plain.model_inputs(plain.input_ids(tf.constant(PAIRS)))) == ["token_ids"]
     assert np.abs(plain.probabilities(PAIRS) - task.probabilities(PAIRS)).max() > 1e-3
-    single = make_bert(pairs=False)
+    single = make_bert(pairs=False, with_start=True)
+    single.probabilities(PAIRS)  # its graph reads single texts
     single.read_pairs(True)
+    np.testing.assert_allclose(single.probabilities(PAIRS), task.probabilities(PAIRS), 1e-5)
     assert (single.pairs, single.ends_between, single.segments) == (True, 1, True)
 
 

@@ -202,7 +202,7 @@ def test_mistakes():
     three = TokenClassifier(Bert(40, 1, 8, 2, 11), 3)
     refused("two outputs, begin and end.*outputs=3", QuestionAnsweringTask, three, task.tokenizer)
     refused("leave room for two tokens", make_task, max_length=4)
-    symbols = QuestionAnsweringTask(
-        TokenClassifier(Bert(9, 1, 8, 2, 11), 2), train_tokenizer("symbols", ["a b"])
-    )
-    refused("does not know the places", symbols.predict, ["a\tb"])
+    two = TokenClassifier(Bert(9, 1, 8, 2, 11), 2)
+    symbols = train_tokenizer("symbols", ["a b"])
+    message = "tokenizer that knows the places.*tokenizer='symbols'"
+    refused(message, QuestionAnsweringTask, two, symbols)

@@ -49,6 +49,9 @@ def test_order_of_passages():
     assert [one.place for one in several[0]] == places
     assert len(several[1]) == 1
     assert task.rank("ab", []) == []
+    # 3 + 2 + 1 tokens, 6 + 2 + 1 + 3, which are too many, and 1 + 2 + 3.
+    assert task.count_truncated(["ab\tba\tc", "c\tc\tcabcabcab", "c\tab"]) == 1
+    assert task.count_truncated([]) == 0
 
 
 def test_saved_and_exported(tmp_path):

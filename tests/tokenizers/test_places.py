@@ -48,4 +48,4 @@ def test_tokens_spell_what_is_at_their_places(kind, lowercase):
 
 def test_kinds_that_do_not_know_them():
     tokenizer = train_tokenizer("symbols", ["a b"])
-    refused("SymbolTokenizer does not know the places", tokenizer.tokenize_with_places, ["a b"])
+    refused("needs a tokenizer that knows the places", tokenizer.tokenize_with_places, ["a b"])

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
+from safetensors.numpy import save
 
 from keras_attn.convert.files.json_files import (
     named_in_errors,
@@ -17,6 +19,7 @@ from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.files.weight_map import WeightMap
 from keras_attn.convert.files.written_config import without_counterpart
 from keras_attn.documents import read_json_object
+from keras_attn.layers.activations import serialize_activation
 from keras_attn.models import PooledEncoder
 from keras_attn.tasks import EmbeddingTask
 from keras_attn.validation import is_integer, require, require_one_of
@@ -232,14 +235,18 @@ def written_modules(task: EmbeddingTask, architecture: str) -> dict[str, Any]:
     Raises:
         UserError: The pooling has no counterpart.
     """
-    poolings = [task.pooling] if isinstance(task.pooling, str) else task.pooling
+    model: Any = task.backbone
+    pooling, dense = task.pooling, []
+    if pooling == "pooler" and isinstance(model, PooledEncoder):
+        pooling, dense = model.get_config()["pooling"], model.pooler
+    poolings = [pooling] if isinstance(pooling, str) else pooling
     parts = [("mean", "max") if pooling == "mean_max" else (pooling,) for pooling in poolings]
     poolings = [pooling for part in parts for pooling in part]
     for pooling in poolings:
         if pooling not in _MODES:
-            raise without_counterpart(f"Pooling on {architecture}", pooling=task.pooling)
-    kinds = ["Transformer", "Pooling", *(["Normalize"] if task.normalize else [])]
-    paths = ["", "1_Pooling", "2_Normalize"]
+            raise without_counterpart(f"Pooling on {architecture}", pooling=pooling)
+    kinds = ["Transformer", "Pooling", *["Dense"] * len(dense), *["Normalize"] * task.normalize]
+    paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds) if number)]
     modules = [
         {
             "idx": number,
@@ -247,9 +254,9 @@ def written_modules(task: EmbeddingTask, architecture: str) -> dict[str, Any]:
             "path": path,
             "type": f"sentence_transformers.models.{kind}",
         }
-        for number, (kind, path) in enumerate(zip(kinds, paths, strict=False))
+        for number, (kind, path) in enumerate(zip(kinds, paths, strict=True))
     ]
-    width = task.features // len(poolings)
+    width = model.hidden_dim
     if len(poolings) == 1:
         modes = {f"{_PREFIX}{flag}": ours == poolings[0] for ours, (flag, _) in _MODES.items()}
     else:
@@ -263,4 +270,29 @@ def written_modules(task: EmbeddingTask, architecture: str) -> dict[str, Any]:
         },
         "sentence_bert_config.json": {"max_seq_length": task.max_length, "do_lower_case": False},
     }
-    return files | ({"2_Normalize": None} if task.normalize else {})
+    for path, layer in zip(paths[2:], dense, strict=False):
+        files |= _written_dense(path, layer)
+    return files | ({paths[-1]: None} if task.normalize else {})
+
+
+def _written_dense(path: str, layer: Any) -> dict[str, Any]:
+    """The files of a dense layer's folder."""
+    activation = serialize_activation(layer.activation)
+    names = {ours: theirs for theirs, ours in _ACTIVATIONS.items()}
+    if activation not in names:
+        raise without_counterpart("Dense of sentence-transformers", activation=activation)
+    module = "linear" if activation == "linear" else "activation"
+    weights = WeightMap()
+    weights.copy_linear(layer, "linear")
+    tensors = {name: np.ascontiguousarray(tensor, np.float32) for name, tensor in weights.tensors()}
+    features, units = layer.kernel.shape
+    config = {
+        "in_features": features,
+        "out_features": units,
+        "bias": layer.use_bias,
+        "activation_function": f"torch.nn.modules.{module}.{names[activation]}",
+    }
+    return {
+        f"{path}/config.json": config,
+        f"{path}/model.safetensors": save(tensors, metadata={"format": "pt"}),
+    }

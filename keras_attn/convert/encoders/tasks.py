@@ -93,7 +93,9 @@ def convert_text_encoder(family: EncoderFamily, folder: Path, config: dict[str, 
     if kind == OF_QUESTIONS:
         form = {"ends_between": read.ends_between, "segments": has_segments(model)}
         tokenizer = placed_tokenizer(tokenizer)
-        return Conversion(QuestionAnsweringTask(model, tokenizer, length, **form), notes)
+        with named_in_errors(model_folder):
+            task = QuestionAnsweringTask(model, tokenizer, length, **form)
+        return Conversion(task, notes)
     with named_in_errors(path):
         labels = label_names(config)
         if kind == OF_TEXTS:

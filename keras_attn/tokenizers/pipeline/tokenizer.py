@@ -76,6 +76,7 @@ class PipelineTokenizer(Tokenizer):
         if mask_token is not None:
             require(mask_token in ids, f"The vocabulary must contain the token {mask_token}.")
             self.mask_id = ids[mask_token]
+            self.mask_takes_spaces = any(x.lstrip for x in added if x.content == mask_token)
         self.special_tokens = tuple(special_tokens)
         self.mask_token = mask_token
         self.split_special_tokens = bool(split_special_tokens)
@@ -98,9 +99,12 @@ class PipelineTokenizer(Tokenizer):
         self._added_normalized = _splitter(
             [one for one in found if one.normalized], ids, self._normalize
         )
+        special = {one.content for one in added}
+        spelled = list(self._tokens)
+        if model.get("type") == "Unigram":
+            spelled = [x if x in special else x.replace(_SPACE, " ") for x in spelled]
         self._bytes_of_id = tf.constant(
-            _bytes_of_tokens(self._tokens, {one.content for one in added}, self._is_byte_level),
-            tf.string,
+            _bytes_of_tokens(spelled, special, self._is_byte_level), tf.string
         )
 
     @property
@@ -156,7 +160,6 @@ class PipelineTokenizer(Tokenizer):
             return tf.strings.regex_replace(text, f"(^| ){prefix}", "")
         text = tf.strings.reduce_join(pieces, axis=-1)
         if not self._is_byte_level:
-            text = tf.strings.regex_replace(text, _SPACE, " ")
             text = tf.strings.regex_replace(text, r"\A ", "")
         return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
 

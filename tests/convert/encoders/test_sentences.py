@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from keras_attn.convert import convert_huggingface
+from keras_attn.convert.files.json_files import read_list
+from keras_attn.convert.files.safetensors_folder import WEIGHTS
 from keras_attn.export import export_saved_model, verify
 from keras_attn.models import PooledEncoder
 from keras_attn.tasks import open_exported
 from tests.convert.made import GOLDEN, change_json, converted, copy_of, loaded, without
-from tests.harness import arrays_of
+from tests.harness import arrays_of, assert_same
 from tests.refusals import refused, refused_in_one_line
 
 pytestmark = pytest.mark.tensorflow
@@ -41,6 +44,24 @@ def test_vectors_are_those_of_sentence_transformers(task, tmp_path):
         check(one.predict(TEXTS, prompt="document"), "plain")
         check(one.predict(TEXTS, prompt="query"), "query")
         refused("`prompt` must be one of 'd.*Received: prompt='c'", one.predict, TEXTS, prompt="c")
+
+
+def test_dense_layers_go_back(task, tmp_path):
+    """With the modules and tensors of the checkpoint that was converted."""
+    task.save_huggingface(tmp_path / "back")
+    modules = read_list(tmp_path / "back" / "modules.json")
+    before = read_list(FOLDER / "modules.json")
+    for key in ("type", "path"):
+        assert [one[key].rpartition(".")[2] for one in modules] == [
+            one[key].rpartition(".")[2] for one in before
+        ]
+    dense = [one["path"] for one in modules if one["type"].endswith("Dense")]
+    assert dense
+    for path in dense:
+        assert (tmp_path / "back" / path / "config.json").is_file()
+        found, expected = (load_file(x / path / WEIGHTS) for x in (tmp_path / "back", FOLDER))
+        assert_same(found, expected)
+    check(converted(tmp_path / "back").predict(TEXTS, prompt="query"), "query")
 
 
 def test_poolings_as_truth_values_are_in_a_fixed_order(tmp_path):
