@@ -24,7 +24,7 @@ from keras_attn.convert.encoders.models import (
     text_activation,
 )
 from keras_attn.convert.encoders.sentence_transformers import written_modules
-from keras_attn.convert.encoders.tasks import ends_between, written_tokenizer
+from keras_attn.convert.encoders.tasks import ends_between, usually_reads_with, written_tokenizer
 from keras_attn.convert.files.configuration import CONFIG
 from keras_attn.convert.files.outgoing import Outgoing
 from keras_attn.convert.files.written_config import (
@@ -63,7 +63,7 @@ _PROBLEMS = {
     RegressionTask: "regression",
 }
 # The families in the order in which a model without a tokenizer is taken for one of them.
-_FIRST = ("bert", "roberta")
+_FIRST = ("bert", "roberta", "xlm-roberta")
 _ORDER = sorted(ENCODERS.values(), key=lambda family: family.model_type not in _FIRST)
 
 
@@ -100,8 +100,9 @@ def outgoing_encoder(task: Task) -> Outgoing:
             more |= _of_texts(found)
         if isinstance(task, RegressionTask):
             changes = _scaled(family, task)
-        if found.pairs and not found.segments:  # all is the first segment then
-            files["tokenizer_config.json"] |= {"model_input_names": ["input_ids", "attention_mask"]}
+        if found.pairs:  # without them all is the first segment
+            names = ["input_ids", *["token_type_ids"] * found.segments, "attention_mask"]
+            files["tokenizer_config.json"] |= {"model_input_names": names}
     elif isinstance(model, TokenClassifier):
         if not isinstance(task, TokenClassificationTask):
             raise UserError(f"A task of kind {found.kind!r} is not written for transformers.")
@@ -202,7 +203,7 @@ def _family_of(
     if tokenizer is None:
         return same[0], {}
     refused = []
-    for family in same:
+    for family in sorted(same, key=lambda one: not usually_reads_with(one, tokenizer)):
         try:
             return family, written_tokenizer(
                 family, tokenizer, max_length, _architecture(family, kind)

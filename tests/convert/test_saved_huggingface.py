@@ -37,7 +37,8 @@ from keras_attn.tasks import (
     Seq2SeqTask,
     Task,
 )
-from keras_attn.tokenizers import train_tokenizer
+from keras_attn.tokenizers import PipelineTokenizer, train_tokenizer
+from keras_attn.tokenizers.byte_words import byte_characters
 from keras_attn.validation import UserError
 from tests.backends import thinned
 from tests.convert.encoders.test_encoders import MODELS as ENCODER_MODELS
@@ -119,6 +120,35 @@ def test_a_converted_task_becomes_the_checkpoint_that_it_was(name, tmp_path):
         np.testing.assert_allclose(ours, before, atol=1e-6)
     with safe_open(tmp_path / "out" / WEIGHTS, "np") as file:
         assert file.metadata() == {"format": "pt"}
+
+
+@pytest.mark.parametrize("name", ["distilbert", "xlm-roberta", "roberta"])
+def test_the_tokenizer_chooses_among_equal_architectures(name, tmp_path):
+    """DistilBERT is a DeBERTa without relative positions, and XLM-R is RoBERTa."""
+    special = ["<pad>", "<s>", "</s>", "<unk>"]
+    tokens = [*special, *byte_characters()]
+    by_token = {token: number for number, token in enumerate(tokens)}
+    parts = {
+        "distilbert": ("WhitespaceSplit", {"type": "WordPiece", "vocab": by_token}),
+        "roberta": ("ByteLevel", {"type": "BPE", "vocab": by_token, "merges": []}),
+        "xlm-roberta": (
+            "Metaspace",
+            {"type": "Unigram", "unk_id": 3, "vocab": [[token, -1.0] for token in tokens]},
+        ),
+    }
+    words, model = parts[name]
+    if name == "distilbert":
+        model["unk_token"] = "<unk>"
+    definition = {"pre_tokenizer": {"type": words}, "model": model}
+    tokenizer = PipelineTokenizer(definition, special)
+    golden = "distilbert_masked" if name == "distilbert" else "roberta_encoder"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = model_from_huggingface(GOLDEN / golden)
+        sizes = getattr(model, "encoder", model).get_config()
+        encoder = Bert.from_config(sizes | {"vocabulary_size": tokenizer.vocabulary_size})
+        EmbeddingTask(encoder, tokenizer, max_length=8).save_huggingface(tmp_path / "out")
+    assert json_of(tmp_path / "out" / "config.json")["model_type"] == name
 
 
 @pytest.mark.parametrize("name", thinned(MODELS, on_tensorflow=3))

@@ -39,14 +39,28 @@ from keras_attn.validation import require
 
 # Models that read pairs of texts with two end tokens between them.
 _TWO_ENDS = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
-# Models by the kind of their tokenizer.
+# Models by the kind of their tokenizer, and those that have it only as a `tokenizer.json`.
 _BYTE_LEVEL = ("roberta", "longformer")
 _WORD_PIECE = ("bert", "distilbert", "electra")
+_NO_SEGMENTS = (
+    "Transformers gives this model no segments of pairs of texts; `read_pairs(True)` does, unless "
+    "it is given segments=False."
+)
+_OF_FILE = {"BPE": (*_BYTE_LEVEL, "modernbert"), "WordPiece": (*_WORD_PIECE, "mpnet")}
 
 
 def ends_between(family: EncoderFamily) -> int:
     """Number of end tokens between the texts of a pair."""
     return 2 if family.model_type in _TWO_ENDS else 1
+
+
+def usually_reads_with(family: EncoderFamily, tokenizer: Tokenizer) -> bool:
+    """Whether a family's published models have a tokenizer of this kind."""
+    if not isinstance(tokenizer, PipelineTokenizer):
+        return True
+    others = {name for names in _OF_FILE.values() for name in names}
+    names = _OF_FILE.get(tokenizer.definition["model"]["type"])
+    return family.model_type in names if names else family.model_type not in others
 
 
 def convert_text_encoder(family: EncoderFamily, folder: Path, config: dict[str, Any]) -> Conversion:
@@ -85,13 +99,14 @@ def convert_text_encoder(family: EncoderFamily, folder: Path, config: dict[str, 
     )
     model, further, _ = convert_encoder(family, model_folder, config, kind, read.padding_id)
     notes, length = (*read.notes, *notes, *further), settings["max_length"]
+    segments = has_segments(model) and read.segments
     if kind is None:
         model = with_dense_layers(folder, model, settings)
         return Conversion(EmbeddingTask(model, tokenizer, **settings), notes)
     if kind == MASKED:
         return Conversion(MaskedLMTask(model, tokenizer, length), notes)
     if kind == OF_QUESTIONS:
-        form = {"ends_between": read.ends_between, "segments": has_segments(model)}
+        form = {"ends_between": read.ends_between, "segments": segments}
         tokenizer = placed_tokenizer(tokenizer)
         with named_in_errors(model_folder):
             task = QuestionAnsweringTask(model, tokenizer, length, **form)
@@ -102,10 +117,12 @@ def convert_text_encoder(family: EncoderFamily, folder: Path, config: dict[str, 
             options = {"max_length": length, "with_start": True}
             if is_reranker(config, labels):
                 task = RankTask(model, tokenizer, activation=score_activation(config), **options)
-                task.read_pairs(True, read.ends_between)
+                task.read_pairs(True, read.ends_between, segments)
             else:
                 task = kind_of_texts(config, labels)(model, tokenizer, labels, **options)
                 task.ends_between = read.ends_between
+                if has_segments(model) and not segments:
+                    notes += (_NO_SEGMENTS,)
         else:
             task = TokenClassificationTask(model, tokenizer, labels, length)
         return Conversion(task, notes)

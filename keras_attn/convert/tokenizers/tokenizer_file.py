@@ -71,7 +71,8 @@ class ReadTokenizer(NamedTuple):
         with_start: Whether a start token is before a text.
         ends_between: Number of end tokens between the texts of a pair: 1 as in BERT, 2 as in
             RoBERTa, 0 if texts have no end.
-        segments: Whether the second text of a pair has another segment than the first.
+        segments: Whether the second text of a pair has another segment than the first, and
+            transformers gives the segments to the model.
         notes: Notes for the user, one line each.
     """
 
@@ -124,7 +125,15 @@ def read_tokenizer(folder: Path) -> ReadTokenizer:
     pad = tokenizer.vocabulary[tokenizer.pad_id]
     padding_id = tokens.index(pad) if pad in tokens else len(tokens)
     with_start = bool(config.get("add_bos_token", frame.start is not None))
-    return ReadTokenizer(tokenizer, padding_id, with_start, frame.ends_between, frame.segments)
+    segments = frame.segments and _gives_segments(config)
+    return ReadTokenizer(tokenizer, padding_id, with_start, frame.ends_between, segments)
+
+
+def _gives_segments(config: Mapping[str, Any]) -> bool:
+    names = config.get("model_input_names")
+    if isinstance(names, list):
+        return "token_type_ids" in names
+    return tokenizer_class(config) != "TokenizersBackend"  # which has them only where it is told
 
 
 def placed_tokenizer(tokenizer: Tokenizer) -> Tokenizer:

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_attn.convert import convert_huggingface
 from keras_attn.tasks import QuestionAnsweringTask, RankTask, open_exported
-from tests.convert.made import GOLDEN, config, converted, copy_of
+from tests.convert.made import GOLDEN, change_json, config, converted, copy_of
 from tests.harness import arrays_of
 from tests.refusals import refused
 
@@ -43,6 +43,36 @@ def test_reranker(tmp_path):
     assert logits[0] == pytest.approx(1 / (1 + np.exp(-expected[0])), abs=1e-4)
     exported = open_exported(task.export(tmp_path / "exported"))
     np.testing.assert_allclose(exported.scores(pairs), task.scores(pairs), atol=1e-5)
+
+
+SEGMENTS = {
+    "as given": ({}, True),
+    "of a general class": ({"tokenizer_class": "TokenizersBackend"}, False),
+    "of a general class of before": ({"tokenizer_class": "PreTrainedTokenizerFast"}, True),
+    "named": (
+        {
+            "tokenizer_class": "TokenizersBackend",
+            "model_input_names": ["input_ids", "token_type_ids"],
+        },
+        True,
+    ),
+    "not named": ({"model_input_names": ["input_ids", "attention_mask"]}, False),
+}
+
+
+@pytest.mark.parametrize("name", SEGMENTS)
+def test_segments_are_those_that_transformers_gives(name, tmp_path):
+    """As its classes of tokenizers say what a model is given."""
+    keys, expected = SEGMENTS[name]
+    for golden in ("bert_reranker", "bert_of_questions", "bert_of_texts"):
+        folder = copy_of(GOLDEN / golden, tmp_path / golden)
+        change_json(folder / "tokenizer_config.json", **keys)
+        conversion = convert_huggingface(folder)
+        if golden == "bert_of_texts":
+            said = any("segments=False" in note for note in conversion.notes)
+            assert said is not expected
+        else:
+            assert conversion.task.segments is expected
 
 
 ACTIVATIONS = {
