@@ -158,7 +158,7 @@ class RankTask(TextInputs):
         return ranked_by(self.scores, inputs, progress)
 
     def count_truncated(self, texts: Sequence[str]) -> int:
-        """Counts the inputs with a pair that is too long, of which the task reads the beginnings.
+        """Counts the inputs with a pair that is too long, whose beginnings alone the task reads.
 
         Args:
             texts: What `predict` takes.

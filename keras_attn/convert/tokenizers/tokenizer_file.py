@@ -133,7 +133,7 @@ def _gives_segments(config: Mapping[str, Any]) -> bool:
     names = config.get("model_input_names")
     if isinstance(names, list):
         return "token_type_ids" in names
-    return tokenizer_class(config) != "TokenizersBackend"  # which has them only where it is told
+    return tokenizer_class(config) != "TokenizersBackend"  # which names them where it has them
 
 
 def placed_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
