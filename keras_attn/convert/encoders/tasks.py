@@ -20,7 +20,7 @@ from keras_attn.convert.encoders.sentence_transformers import (
 from keras_attn.convert.files.configuration import CONFIG, rows_without_token
 from keras_attn.convert.files.json_files import named_in_errors
 from keras_attn.convert.files.written_config import without_counterpart
-from keras_attn.convert.tokenizers.tokenizer_file import placed_tokenizer, read_tokenizer
+from keras_attn.convert.tokenizers.tokenizer_file import read_tokenizer
 from keras_attn.convert.tokenizers.written_tokenizers import (
     pipeline_files,
     roberta_tokenizer_files,
@@ -107,7 +107,6 @@ def convert_text_encoder(family: EncoderFamily, folder: Path, config: dict[str, 
         return Conversion(MaskedLMTask(model, tokenizer, length), notes)
     if kind == OF_QUESTIONS:
         form = {"ends_between": read.ends_between, "segments": segments}
-        tokenizer = placed_tokenizer(tokenizer)
         with named_in_errors(model_folder):
             task = QuestionAnsweringTask(model, tokenizer, length, **form)
         return Conversion(task, notes)

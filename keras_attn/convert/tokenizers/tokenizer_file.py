@@ -136,28 +136,6 @@ def _gives_segments(config: Mapping[str, Any]) -> bool:
     return tokenizer_class(config) != "TokenizersBackend"  # which names them where it has them
 
 
-def placed_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
-    """Returns a tokenizer with the same ids that knows the places of its tokens, where one does.
-
-    Args:
-        tokenizer: A tokenizer that was read. Of RoBERTa's kind, it is one that reads special
-            tokens such as `<mask>` in a text as other text.
-    """
-    if not isinstance(tokenizer, PipelineTokenizer):
-        return tokenizer
-    definition = tokenizer.definition
-    model, words = definition["model"], definition.get("pre_tokenizer")
-    plain = (
-        definition.get("normalizer") is None
-        and _has(model, "BPE", ignore_merges=False)
-        and _has(words, "ByteLevel", add_prefix_space=False, use_regex=True)
-    )
-    if not plain:
-        return tokenizer
-    special = tokenizer.special_tokens
-    return ByteLevelBpeTokenizer(tokenizer.vocabulary, _pairs(model), special)
-
-
 def _check_config(path: Path, config: Mapping[str, Any]) -> None:
     require_values(path, config, do_basic_tokenize=True)
     require(not config.get("never_split"), f"{path}: `never_split` is not supported.")

@@ -11,10 +11,13 @@ import tensorflow as tf
 from keras_attn.documents import parse_json
 from keras_attn.tokenizers.base import Tokenizer
 from keras_attn.tokenizers.byte_words import byte_characters
+from keras_attn.tokenizers.code_points import code_points
 from keras_attn.tokenizers.pipeline.added_tokens import AddedToken, AddedTokenSplitter
 from keras_attn.tokenizers.pipeline.normalizers import Normalizer, make_normalizer
+from keras_attn.tokenizers.pipeline.places import PlaceFinder
 from keras_attn.tokenizers.pipeline.pre_tokenizers import make_pre_tokenizer
 from keras_attn.tokenizers.pipeline.subword_models import make_model, model_tokens
+from keras_attn.tokenizers.pipeline.unigrams import Unigrams
 from keras_attn.tokenizers.pipeline.words import Words
 from keras_attn.validation import is_integer, require
 
@@ -99,13 +102,24 @@ class PipelineTokenizer(Tokenizer):
         self._added_normalized = _splitter(
             [one for one in found if one.normalized], ids, self._normalize
         )
+        texts = [one for one in added if not one.special]
+        self._added_texts = _splitter([x for x in texts if not x.normalized], ids, tf.identity)
+        self._added_texts_normalized = _splitter(
+            [x for x in texts if x.normalized], ids, self._normalize
+        )
         special = {one.content for one in added}
         spelled = list(self._tokens)
         if model.get("type") == "Unigram":
             spelled = [x if x in special else x.replace(_SPACE, " ") for x in spelled]
-        self._bytes_of_id = tf.constant(
-            _bytes_of_tokens(spelled, special, self._is_byte_level), tf.string
+        content = _bytes_of_tokens(spelled, special, self._is_byte_level)
+        self._bytes_of_id = tf.constant(content, tf.string)
+        if self._continued_prefix:
+            prefix = self._continued_prefix.encode()
+            content = [x if x == prefix else x.removeprefix(prefix) for x in content]
+        self._find_places = PlaceFinder(
+            self._normalize, self._is_byte_level, self._spaces(model.get("type"))
         )
+        self._units_of_id = tf.constant(self._find_places.units_of(content), tf.int32)
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -145,12 +159,79 @@ class PipelineTokenizer(Tokenizer):
 
     def _ids_of_texts(self, strings: tf.Tensor, at_start: tf.Tensor) -> tf.RaggedTensor:
         """`_ids_of_parts` for what is normalized and contains no added token."""
-        count = tf.size(strings, tf.int64)
-        words = Words(strings, tf.range(count), at_start)
+        words, which, rows = self._split_words(strings, at_start)
+        ids = tf.gather(self._model(words), which)
+        return _by_row(ids, rows, tf.size(strings, tf.int64))
+
+    def _split_words(self, strings: tf.Tensor, at_start: tf.Tensor) -> tuple:
+        """The words of texts, each once; which of them are where, and in which text."""
+        words = Words(strings, tf.range(tf.size(strings, tf.int64)), at_start)
         words = self._split(words.where(tf.strings.length(strings) > 0))
         distinct, which = tf.unique(words.strings)
-        ids = tf.gather(self._model(distinct), which)
-        return _by_row(ids, words.rows, count)
+        return distinct, which, words.rows
+
+    def require_places(self) -> None:
+        """Raises a `UserError` unless the places of tokens in a text can be found."""
+        definition = self.definition
+        listed = [definition.get("normalizer"), definition.get("pre_tokenizer")]
+        parts = json.dumps(listed, ensure_ascii=False).replace(
+            f'"Prepend", "prepend": "{_SPACE}"', ""
+        )
+        for part in ("Removed", "CharDelimiterSplit", "Prepend"):
+            require(
+                f'"{part}"' not in parts,
+                "This task needs the places of tokens in a text, which are lost with this part of "
+                "`tokenizer.json`.",
+                part=part,
+            )
+
+    def _tokenize_placed(self, strings, places):
+        at_start = tf.ones_like(strings, tf.bool)
+        coded = _around(self._added_texts, self._coded_parts, strings, at_start, self._coded)
+        ids, units = (
+            coded.with_values(tf.cast(x, tf.int32))
+            for x in (coded.values % self.vocabulary_size, coded.values // self.vocabulary_size)
+        )
+        begins, ends = self._find_places(strings, places, units)
+        return ids, ids.with_values(begins), ids.with_values(ends)
+
+    def _spaces(self, model_type: Any) -> str:
+        """The characters that no token spells, but beside others."""
+        if self._is_byte_level:
+            return "\t\n\v\f\r "
+        metaspace = _SPACE if model_type == "Unigram" else ""
+        splitting = ('"WhitespaceSplit"', '"BertPreTokenizer"', '"Whitespace"')
+        words = json.dumps(self.definition.get("pre_tokenizer"))
+        if not any(part in words for part in splitting):
+            return " " + metaspace
+        return metaspace + "".join(map(chr, np.flatnonzero(code_points("spaces"))))
+
+    def _coded_parts(self, strings: tf.Tensor, at_start: tf.Tensor) -> tf.RaggedTensor:
+        """`_ids_of_parts` with the number of units that each token spells (see `_coded`)."""
+        return _around(
+            self._added_texts_normalized,
+            self._coded_texts,
+            self._normalize(strings),
+            at_start,
+            self._coded,
+        )
+
+    def _coded_texts(self, strings: tf.Tensor, at_start: tf.Tensor) -> tf.RaggedTensor:
+        words, which, rows = self._split_words(strings, at_start)
+        if isinstance(self._model, Unigrams):
+            ids, unknown = self._model.with_lengths(words)
+        else:  # a word that is unknown is one token
+            ids = self._model(words)
+            unknown = tf.gather(self._find_places.units(words), ids.value_rowids())
+        units = tf.gather(self._units_of_id, ids.values)
+        units = tf.where(ids.values == self.unknown_id, unknown, units)
+        coded = ids.with_values(self._coded(ids.values, units))
+        return _by_row(tf.gather(coded, which), rows, tf.size(strings, tf.int64))
+
+    def _coded(self, ids: tf.Tensor, units: Any = None) -> tf.Tensor:
+        """Ids and the numbers of units that they spell as one number each, int64."""
+        units = tf.gather(self._units_of_id, ids) if units is None else units
+        return tf.cast(ids, tf.int64) + self.vocabulary_size * tf.cast(units, tf.int64)
 
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         pieces = ids.with_values(self.bytes_of(ids.values))
@@ -249,6 +330,7 @@ def _around(
     ids_of: Callable[[tf.Tensor, tf.Tensor], tf.RaggedTensor],
     strings: tf.Tensor,
     at_start: tf.Tensor,
+    coded: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
 ) -> tf.RaggedTensor:
     """The ids of texts: those of added tokens, and what a function finds between them."""
     if splitter is None:
@@ -258,7 +340,7 @@ def _around(
     is_added = added >= 0
     ids = ids_of(tf.where(is_added, "", parts.strings), parts.at_start)
     added_ids = tf.RaggedTensor.from_row_lengths(
-        tf.boolean_mask(added, is_added), tf.cast(is_added, tf.int64), validate=False
+        coded(tf.boolean_mask(added, is_added)), tf.cast(is_added, tf.int64), validate=False
     )
     return _by_row(tf.concat([added_ids, ids], axis=1), parts.rows, count)
 

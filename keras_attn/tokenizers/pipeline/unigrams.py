@@ -46,6 +46,17 @@ class Unigrams(tf.Module):
 
     def __call__(self, words: tf.Tensor) -> tf.RaggedTensor:
         """Returns the ids of words, int32 (words, None)."""
+        return self.with_lengths(words)[0]
+
+    def with_lengths(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Returns the ids of words, and the characters of each unknown token, 0 for the others.
+
+        Args:
+            words: Strings (words,).
+
+        Returns:
+            int32 (words, None), and int32 (tokens,).
+        """
         codes = tf.strings.unicode_decode(words, "UTF-8", errors="replace")
         tokens = self._trie.find(codes) + 1  # (lengths, code points)
         scores = tf.gather(self._scores, tokens)
@@ -57,12 +68,16 @@ class Unigrams(tf.Module):
         rows = tf.gather(codes.value_rowids(), begins)
         if self._bytes is not None:
             ids = self._spelled(ids, tf.gather(codes.values, begins))
-            return _by_row(ids, rows, codes.nrows()).merge_dims(1, 2)
+            ids = _by_row(ids, rows, codes.nrows()).merge_dims(1, 2)
+            return ids, tf.zeros_like(ids.values)
         unknown = ids == self._unknown_id
         again = tf.concat([[False], unknown[1:] & unknown[:-1] & (rows[1:] == rows[:-1])], axis=0)[
             : tf.size(ids)
         ]
-        return _by_row(tf.boolean_mask(ids, ~again), tf.boolean_mask(rows, ~again), codes.nrows())
+        run = tf.cumsum(tf.cast(~again, tf.int32)) - 1
+        counts = tf.math.segment_sum(tf.cast(unknown, tf.int32), run)
+        ids, rows = (tf.boolean_mask(x, ~again) for x in (ids, rows))
+        return _by_row(ids, rows, codes.nrows()), counts
 
     def _spelled(self, ids: tf.Tensor, codes: tf.Tensor) -> tf.RaggedTensor:
         """The ids of tokens (tokens, None), of unknown characters those of their bytes."""

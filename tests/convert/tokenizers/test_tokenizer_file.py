@@ -14,7 +14,7 @@ from tests.backends import thinned
 from tests.convert.made import write_json
 from tests.convert.tokenizer_families import FAMILIES
 from tests.harness import run_python
-from tests.refusals import refused_in_one_line
+from tests.refusals import refused, refused_in_one_line
 from tests.tokenizers.golden import GOLDEN, pages
 
 pytestmark = pytest.mark.tensorflow
@@ -106,6 +106,61 @@ def test_every_code_point_and_real_lines(name, shared_data, tmp_path):
     texts += [*pages(" x"), *pages("a", 2)]
     for first in range(0, len(texts), 500):
         assert differing(read, judge, texts[first : first + 500]) == []
+
+
+PLACED = ["A man's red-shirt  isn't, wet\nat (1990) x.", "", "a  ☃ b", "ﬁne…½ ÜBER Zoë", "x" * 150]
+
+
+def trimmed(text, begin, end):
+    """A place without the spaces at its ends."""
+    while begin < end and text[begin].isspace():
+        begin += 1
+    while begin < end and text[end - 1].isspace():
+        end -= 1
+    return begin, end
+
+
+@pytest.mark.parametrize("name", thinned(FAMILIES, on_tensorflow=5))
+def test_places_are_those_of_the_library(name, tmp_path):
+    judge = trained(name, tmp_path)
+    tokenizer = read_tokenizer(tmp_path).tokenizer
+    signature = [tf.TensorSpec([None], tf.string)]
+    graph = tf.function(tokenizer.tokenize_with_places, input_signature=signature)
+    ids, begins, ends = (x.to_list() for x in graph(PLACED))
+    assert ids == tokenizer.tokenize(PLACED).to_list()
+    for text, first, last in zip(PLACED, begins, ends, strict=True):
+        if name == "bytes" and not text.isascii():  # whose bytes the library counts as characters
+            continue
+        found = list(zip(first, last, strict=True))
+        judged = judge.encode(text, add_special_tokens=False).offsets
+        for place, other in zip(found, judged, strict=True):
+            # What is nothing but a space is empty here.
+            assert place == trimmed(text, *other) or not text[slice(*place)].strip()
+        assert any(begin < end for begin, end in found) == bool(text)
+
+
+@pytest.mark.parametrize("part", ["Removed", "CharDelimiterSplit", "Prepend"])
+def test_parts_that_lose_places(part, tmp_path):
+    trained("bert unclean", tmp_path)
+    file = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    whole = {"pattern": {"String": "-"}, "behavior": "Removed", "invert": False}
+    if part == "Prepend":
+        file["normalizer"] = {"type": part, "prepend": "x"}
+    else:
+        options = whole | {"type": "Split"} if part == "Removed" else {"delimiter": "-"}
+        file["pre_tokenizer"] = {"type": part} | options
+    definition = {key: file[key] for key in ("normalizer", "pre_tokenizer", "model")}
+    tokenizer = PipelineTokenizer(definition, ["[PAD]", "[CLS]", "[SEP]", "[UNK]"])
+    refused(f"are lost with .*part='{part}'", tokenizer.tokenize_with_places, ["a"])
+
+
+def test_accents_belong_to_their_characters(tmp_path):
+    trained("bert unclean", tmp_path)
+    tokenizer = read_tokenizer(tmp_path).tokenizer
+    _, begins, ends = (x.to_list() for x in tokenizer.tokenize_with_places(["ae\u0301 b\u0300"]))
+    assert (begins[0][0], begins[0][-1]) == (0, 4)
+    assert max(end for end in ends[0] if end < 4) == 3
+    assert ends[0][-1] == 6
 
 
 @pytest.mark.parametrize("name", thinned(FRAMES, on_tensorflow=4))
