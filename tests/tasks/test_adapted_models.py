@@ -66,6 +66,6 @@ def test_a_graph_is_traced_once(name):
     counts = [
         graph._graph.experimental_get_tracing_count()
         for graph in graphs
-        if getattr(graph, "_weights", None)
+        if getattr(graph, "_traced_with", None)
     ]
     assert set(counts) == {1}
