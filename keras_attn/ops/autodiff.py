@@ -23,6 +23,28 @@ def vector_jacobian_product(function: Callable, *inputs: Any) -> tuple[Any, Call
     return _BACKENDS[keras.backend.backend()](function, *inputs)
 
 
+def gradients_by_name(
+    function: Callable, tensors: dict[str, Any], upstream: Tensor
+) -> dict[str, Any]:
+    """Computes the gradients of a function that takes tensors by name.
+
+    Args:
+        function: Takes every tensor by its name; returns one tensor.
+        tensors: Tensors of any dtype by name.
+        upstream: The gradient for what the function returns.
+
+    Returns:
+        The gradients of the float tensors, by name.
+    """
+    floats = [name for name, tensor in tensors.items() if is_float(tensor)]
+
+    def of_floats(*some: Any) -> Any:
+        return function(**(tensors | dict(zip(floats, some, strict=True))))
+
+    _, pull_back = vector_jacobian_product(of_floats, *(tensors[name] for name in floats))
+    return dict(zip(floats, pull_back(upstream), strict=True))
+
+
 def wait_for(tensors: list, others: list) -> list:
     """Gives the tensors no earlier than others have been computed.
 

@@ -157,17 +157,15 @@ class RankTask(TextInputs):
         """
         return ranked_by(self.scores, inputs, progress)
 
-    def count_truncated(self, texts: Sequence[str]) -> int:
-        """Counts the inputs with a pair that is too long, whose beginnings alone the task reads.
+    def token_counts(self, texts: Sequence[str]) -> list[int]:
+        """Numbers of the tokens of the longest pairs of inputs, before they are truncated.
 
         Args:
-            texts: What `predict` takes.
+            texts: What `predict` takes, at least one.
         """
         rows = [_pairs_of(text) for text in texts]
-        if not rows or not self.truncate:
-            return 0
-        counts = iter(self.token_counts([pair for row in rows for pair in row]))
-        return sum(max(itertools.islice(counts, len(row))) > self.max_length for row in rows)
+        counts = iter(super().token_counts([pair for row in rows for pair in row]))
+        return [max(itertools.islice(counts, len(row))) for row in rows]
 
     def rank(self, query: str, passages: Sequence[str]) -> list[RankedPassage]:
         """Ranks passages for a query.

@@ -42,11 +42,11 @@ _TWO_ENDS = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
 # Models by the kind of their tokenizer, and those that have it only as a `tokenizer.json`.
 _BYTE_LEVEL = ("roberta", "longformer")
 _WORD_PIECE = ("bert", "distilbert", "electra")
+_OF_FILE = {"BPE": (*_BYTE_LEVEL, "modernbert"), "WordPiece": (*_WORD_PIECE, "mpnet")}
 _NO_SEGMENTS = (
     "Transformers gives this model no segments of pairs of texts; `read_pairs(True)` does, unless "
     "it is given segments=False."
 )
-_OF_FILE = {"BPE": (*_BYTE_LEVEL, "modernbert"), "WordPiece": (*_WORD_PIECE, "mpnet")}
 
 
 def ends_between(family: EncoderFamily) -> int:
@@ -58,9 +58,8 @@ def usually_reads_with(family: EncoderFamily, tokenizer: Tokenizer) -> bool:
     """Whether a family's published models have a tokenizer of this kind."""
     if not isinstance(tokenizer, PipelineTokenizer):
         return True
-    others = {name for names in _OF_FILE.values() for name in names}
-    names = _OF_FILE.get(tokenizer.definition["model"]["type"])
-    return family.model_type in names if names else family.model_type not in others
+    kinds = (kind for kind, names in _OF_FILE.items() if family.model_type in names)
+    return tokenizer.definition["model"].get("type") == next(kinds, "Unigram")
 
 
 def convert_text_encoder(family: EncoderFamily, folder: Path, config: dict[str, Any]) -> Conversion:

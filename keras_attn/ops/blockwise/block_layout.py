@@ -156,7 +156,7 @@ class WindowLayout(BlockLayout):
             window: How many positions away the nearest key is that is not attended to.
             is_causal: Whether keys after the query are masked.
         """
-        size = max(window - 1, _SMALLEST_BLOCK)
+        size = _block_size(window)
         scores = heads * size * size * blocks_seen(is_causal)
         return cls(size, *cls.cut(length, size, scores), is_causal, window)
 
@@ -169,7 +169,7 @@ class WindowLayout(BlockLayout):
             window: How many positions away the nearest key is that is not attended to.
             is_causal: Whether keys after the query are masked.
         """
-        seen = blocks_seen(is_causal) * max(window - 1, _SMALLEST_BLOCK)
+        seen = blocks_seen(is_causal) * _block_size(window)
         return min(seen, math.isqrt(numbers_at_once() // heads))
 
     @property
@@ -250,6 +250,10 @@ class OneBlockLayout(WindowLayout):
         # The window may be longer than the sequence, or shorter.
         bias = ops.pad(bias, ((0, 0), (0, 0), (0, 0), (self.size, self.size)))
         return part(bias, -1, first + self.size + self.window - 1, count)
+
+
+def _block_size(window: int) -> int:
+    return max(window - 1, _SMALLEST_BLOCK)
 
 
 def blocks_seen(is_causal: bool) -> int:

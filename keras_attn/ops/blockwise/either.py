@@ -5,7 +5,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn.ops.autodiff import custom_gradient, is_float, vector_jacobian_product
+from keras_attn.ops.autodiff import custom_gradient, gradients_by_name
 from keras_attn.tensors import Tensor
 
 
@@ -29,19 +29,14 @@ def either(condition: Any, first: Callable, second: Callable, tensors: dict[str,
 
     def with_gradient(*values: Any) -> tuple[Any, Callable]:
         given = dict(zip(tensors, values, strict=True))
-        floats = [name for name, tensor in given.items() if is_float(tensor)]
 
         def gradient(upstream: Tensor) -> tuple:
-            def of(function: Callable) -> list:
-                def of_floats(*some: Any) -> Any:
-                    return function(**(given | dict(zip(floats, some, strict=True))))
-
-                _, pull_back = vector_jacobian_product(of_floats, *(given[x] for x in floats))
-                return list(pull_back(upstream))
-
-            grads = ops.cond(condition, lambda: of(first), lambda: of(second))
-            by_name = dict(zip(floats, grads, strict=True))
-            return tuple(by_name.get(name) for name in tensors)
+            grads = ops.cond(
+                condition,
+                lambda: gradients_by_name(first, given, upstream),
+                lambda: gradients_by_name(second, given, upstream),
+            )
+            return tuple(grads.get(name) for name in tensors)
 
         output = ops.cond(condition, lambda: first(**given), lambda: second(**given))
         return output, gradient

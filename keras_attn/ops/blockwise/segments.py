@@ -1,11 +1,12 @@
 """One segment of a computation after the other, so that memory is held for one of them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from keras import ops
 
-from keras_attn.ops.autodiff import custom_gradient, is_float, vector_jacobian_product
+from keras_attn.ops.autodiff import custom_gradient, gradients_by_name, is_float
 from keras_attn.ops.devices import has_accelerator
 from keras_attn.tensors import Tensor
 
@@ -56,13 +57,8 @@ def map_segments(
             floats = [name for name, tensor in given.items() if is_float(tensor)]
 
             def visit(sums: dict, number: Any) -> tuple[dict, dict]:
-                at = parts(number)
-
-                def of_floats(*tensors: Any) -> Any:
-                    return function(number, **(at | dict(zip(floats, tensors, strict=True))))
-
-                _, pull_back = vector_jacobian_product(of_floats, *(at[name] for name in floats))
-                grads = dict(zip(floats, pull_back(upstream[number]), strict=True))
+                of_segment = partial(function, number)
+                grads = gradients_by_name(of_segment, parts(number), upstream[number])
                 grads |= {name: sums[name] + grads[name] for name in floats if name in shared}
                 return grads, grads
 

@@ -107,17 +107,18 @@ class PipelineTokenizer(Tokenizer):
         self._added_texts_normalized = _splitter(
             [x for x in texts if x.normalized], ids, self._normalize
         )
-        special = {one.content for one in added}
+        contents = {one.content for one in added}
         spelled = list(self._tokens)
-        if model.get("type") == "Unigram":
-            spelled = [x if x in special else x.replace(_SPACE, " ") for x in spelled]
-        content = _bytes_of_tokens(spelled, special, self._is_byte_level)
+        is_unigram = isinstance(self._model, Unigrams)
+        if is_unigram:
+            spelled = [x if x in contents else x.replace(_SPACE, " ") for x in spelled]
+        content = _bytes_of_tokens(spelled, contents, self._is_byte_level)
         self._bytes_of_id = tf.constant(content, tf.string)
         if self._continued_prefix:
             prefix = self._continued_prefix.encode()
             content = [x if x == prefix else x.removeprefix(prefix) for x in content]
         self._find_places = PlaceFinder(
-            self._normalize, self._is_byte_level, self._spaces(model.get("type"))
+            self._normalize, self._is_byte_level, self._spaces(_SPACE * is_unigram)
         )
         self._units_of_id = tf.constant(self._find_places.units_of(content), tf.int32)
 
@@ -195,11 +196,10 @@ class PipelineTokenizer(Tokenizer):
         begins, ends = self._find_places(strings, places, units)
         return ids, ids.with_values(begins), ids.with_values(ends)
 
-    def _spaces(self, model_type: Any) -> str:
+    def _spaces(self, metaspace: str) -> str:
         """The characters that no token spells, but beside others."""
         if self._is_byte_level:
             return "\t\n\v\f\r "
-        metaspace = _SPACE if model_type == "Unigram" else ""
         splitting = ('"WhitespaceSplit"', '"BertPreTokenizer"', '"Whitespace"')
         words = json.dumps(self.definition.get("pre_tokenizer"))
         if not any(part in words for part in splitting):

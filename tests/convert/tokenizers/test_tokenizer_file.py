@@ -139,6 +139,20 @@ def test_places_are_those_of_the_library(name, tmp_path):
         assert any(begin < end for begin, end in found) == bool(text)
 
 
+def test_the_oldest_files_do_not_name_their_model(tmp_path):
+    judge = trained("albert", tmp_path)
+    path = tmp_path / "tokenizer.json"
+    file = json.loads(path.read_text(encoding="utf-8"))
+    del file["model"]["type"]
+    write_json(path, file)
+    tokenizer = read_tokenizer(tmp_path).tokenizer
+    ids, begins, ends = (x.to_list() for x in tokenizer.tokenize_with_places(["the dog, a fox"]))
+    assert tokenizer.detokenize(tf.constant(ids)).numpy().tolist() == [b"the dog, a fox"]
+    places = zip(begins[0], ends[0], strict=True)
+    judged = judge.encode("the dog, a fox", add_special_tokens=False).offsets
+    assert list(places) == [trimmed("the dog, a fox", *one) for one in judged]
+
+
 @pytest.mark.parametrize("part", ["Removed", "CharDelimiterSplit", "Prepend"])
 def test_parts_that_lose_places(part, tmp_path):
     trained("bert unclean", tmp_path)
