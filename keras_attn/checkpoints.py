@@ -1,7 +1,7 @@
 """First look at a checkpoint, before TensorFlow is imported: a refusal takes no time."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,29 @@ MODEL_TYPES = (
 )
 """The `model_type` of all checkpoints that are converted."""
 
-_CONFIG, _MODULES = "config.json", "modules.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+"""Files of the weights: all of them, or the shard of each."""
+
+SUPPORTED_VALUES = {
+    "add_cross_attention": False,
+    "auto_map": None,
+    "is_decoder": False,
+    "position_embedding_type": "absolute",
+    "pruned_heads": {},
+    "quantization_config": None,
+}
+"""The only supported value of some keys of every configuration, which may be missing."""
+
+LINES, VOCABULARY, MERGES = "vocab.txt", "vocab.json", "merges.txt"
+"""Files of a tokenizer that is no `tokenizer.json`."""
+
+SENTENCE_PIECES = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
+"""Files of such a tokenizer by themselves."""
+
+_CONFIG, _MODULES, _FAST = "config.json", "modules.json", "tokenizer.json"
+_TOKENIZERS = (_FAST, LINES, VOCABULARY, *SENTENCE_PIECES)
+_OTHER_FILES = ("deit", "marian", "vit")
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _NAME_ON_THE_HUB = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -29,8 +51,8 @@ def check_checkpoint(folder: str | Path) -> Path:
         Its `config.json`, or that of the transformer of sentence-transformers.
 
     Raises:
-        UserError: There is no such folder, which for a name on the Hub the message explains, or
-            its models are not supported.
+        UserError: There is no such folder, which for a name on the Hub the message explains, its
+            models are not supported, or it lacks weights or a tokenizer.
 
     Examples:
         >>> check_checkpoint("bert").name  # a folder of `save_pretrained`
@@ -49,7 +71,13 @@ def check_checkpoint(folder: str | Path) -> Path:
         path.exists(),
         f"{folder} has no {_CONFIG}: a checkpoint is a folder written by `save_pretrained`.",
     )
-    require_model_type(path, read_json_object(path).get("model_type"), MODEL_TYPES)
+    config = read_json_object(path)
+    model_type = config.get("model_type")
+    require_model_type(path, model_type, MODEL_TYPES)
+    require_values(path, config, **SUPPORTED_VALUES)
+    require_weights(path.parent)
+    if model_type not in _OTHER_FILES:
+        require_tokenizer(path.parent)
     return path
 
 
@@ -69,6 +97,59 @@ def require_model_type(path: Path, model_type: Any, supported: Collection[str]) 
         f"{path}: this `model_type` is not supported; supported are "
         f"{', '.join(sorted(supported))}.",
         model_type=model_type,
+    )
+
+
+def require_values(path: Path, content: Mapping[str, Any], **values: Any) -> None:
+    """Refuses options with unsupported values.
+
+    Args:
+        path: The file, for error messages.
+        content: Its content.
+        **values: The only supported value by key; a key may be missing.
+
+    Raises:
+        UserError: There is another value.
+    """
+    for key, value in values.items():
+        found = content.get(key, value)
+        require(found == value, f"{path}: `{key}` must be {value!r}.", **{key: found})
+
+
+def require_weights(folder: Path) -> None:
+    """Refuses a folder without safetensors.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        UserError: It has none; pickles are named.
+    """
+    if (folder / WEIGHTS).is_file() or (folder / INDEX).is_file():
+        return
+    pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
+    require(
+        not pickles,
+        f"{folder} contains no {WEIGHTS}, only pickles, which are never opened because they can "
+        "run code: save the model as safetensors.",
+        found=pickles[:3],
+    )
+    raise UserError(f"{folder} contains neither {WEIGHTS} nor {INDEX}.")
+
+
+def require_tokenizer(folder: Path) -> None:
+    """Refuses a folder without any file of a tokenizer.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        UserError: It has none.
+    """
+    require(
+        any((folder / name).is_file() for name in _TOKENIZERS),
+        f"{folder}: no tokenizer file ({_FAST}, {LINES}, {VOCABULARY} with {MERGES}, or "
+        f"{', '.join(SENTENCE_PIECES[:-1])} or {SENTENCE_PIECES[-1]}).",
     )
 
 

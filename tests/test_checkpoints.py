@@ -19,9 +19,11 @@ print(sorted(found & {"tensorflow", "keras", "torch"}))
 """
 
 
-def checkpoint(folder, **config):
+def checkpoint(folder, files=("model.safetensors", "vocab.txt"), **config):
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config))
+    for name in files:
+        (folder / name).touch()
     return folder
 
 
@@ -39,11 +41,36 @@ CASES = {
     ),
     "no type": ({"hidden_size": 3}, r"supported are .* Received: model_type=None\.$"),
     "a list": ({"model_type": ["bert"]}, r"Received: model_type=\['bert'\]\.$"),
+    "a decoder": (
+        {"model_type": "bert", "is_decoder": True},
+        r"config.json: `is_decoder` must be False. Received: is_decoder=True\.$",
+    ),
+    "own code": (
+        {"model_type": "bert", "auto_map": {"AutoModel": "model.Model"}},
+        r"config.json: `auto_map` must be None. Received: auto_map=",
+    ),
+    "relative positions": (
+        {"model_type": "bert", "position_embedding_type": "relative_key"},
+        "`position_embedding_type` must be 'absolute'",
+    ),
+    "pickles": (
+        {"model_type": "vit", "files": ["pytorch_model.bin"]},
+        r"made contains no model.safetensors, only pickles, .* found=\['pytorch_model.bin'\]\.$",
+    ),
+    "no weights": (
+        {"model_type": "t5", "files": ["spiece.model"]},
+        r"made contains neither model.safetensors nor model.safetensors.index.json\.$",
+    ),
+    "no tokenizer": (
+        {"model_type": "gpt2", "files": ["model.safetensors.index.json"]},
+        r"made: no tokenizer file \(tokenizer.json, vocab.txt, vocab.json with merges.txt, or "
+        r"sentencepiece.bpe.model, spiece.model or spm.model\)\.$",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_another_architecture_is_named_and_none_is_suggested(name, tmp_path):
+def test_a_refusal_names_what_is_wrong_and_suggests_no_architecture(name, tmp_path):
     config, message = CASES[name]
     text = refused_in_one_line(message, check_checkpoint, checkpoint(tmp_path / "made", **config))
     assert "Did you mean" not in text
@@ -78,13 +105,15 @@ def test_the_transformer_of_sentence_transformers(tmp_path):
 
 def test_a_refusal_takes_less_than_a_second_and_no_tensorflow(tmp_path):
     """The best of three, because other processes may run."""
-    folder = checkpoint(tmp_path / "made", model_type="llama")
-    arguments = [sys.executable, "-c", WITHOUT_TENSORFLOW, "convert", folder, tmp_path / "out"]
-    seconds = []
-    for _ in range(3):
-        start = time.monotonic()
-        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-        seconds.append(time.monotonic() - start)
-        assert "model_type='llama'" in done.stderr
-        assert done.stdout == "[]\n"
-    assert min(seconds) < 1
+    made = {"model_type='llama'": {"model_type": "llama"}, "only pickles": CASES["pickles"][0]}
+    for number, (message, config) in enumerate(made.items()):
+        folder = checkpoint(tmp_path / str(number), **config)
+        arguments = [sys.executable, "-c", WITHOUT_TENSORFLOW, "convert", folder, tmp_path / "out"]
+        seconds = []
+        for _ in range(3):
+            start = time.monotonic()
+            done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+            seconds.append(time.monotonic() - start)
+            assert message in done.stderr
+            assert done.stdout == "[]\n"
+        assert min(seconds) < 1

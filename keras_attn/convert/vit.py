@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_attn.checkpoints import require_values
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.encoders.heads import label_names
 from keras_attn.convert.files.configuration import (
@@ -13,11 +14,7 @@ from keras_attn.convert.files.configuration import (
     read_activation,
     read_arguments,
 )
-from keras_attn.convert.files.json_files import (
-    named_in_errors,
-    read_optional_object,
-    require_values,
-)
+from keras_attn.convert.files.json_files import named_in_errors, read_optional_object
 from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.files.weight_map import WeightMap
 from keras_attn.layers.embedding.patch import both_sides

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import keras
 
+from keras_attn.checkpoints import require_values
 from keras_attn.convert.encoders.family import (
     MASKED,
     OF_QUESTIONS,
@@ -23,12 +24,7 @@ from keras_attn.convert.files.configuration import (
     read_arguments,
     require_sizes_of,
 )
-from keras_attn.convert.files.json_files import (
-    named_in_errors,
-    read_optional_object,
-    require_values,
-    token_content,
-)
+from keras_attn.convert.files.json_files import named_in_errors, read_optional_object, token_content
 from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.files.weight_map import WeightMap
 from keras_attn.layers import HeadTransform
@@ -54,7 +50,7 @@ _HEADS = {
     "head.": "the dense layer of the heads",
     "decoder.": "the head of masked language modeling",
 }
-_ONLY = {"position_embedding_type": "absolute", "is_encoder_decoder": False}
+_ONLY = {"is_encoder_decoder": False}
 # Keys of the configuration by arguments of attention layers.
 _OF_ATTENTION = {
     "block_length": "block_size",

@@ -8,12 +8,12 @@ import keras
 import numpy as np
 from safetensors.numpy import save
 
+from keras_attn.checkpoints import require_values
 from keras_attn.convert.files.json_files import (
     named_in_errors,
     read_list,
     read_optional_object,
     require_known,
-    require_values,
 )
 from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.files.weight_map import WeightMap

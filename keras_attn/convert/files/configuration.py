@@ -7,12 +7,8 @@ from typing import Any
 
 import keras
 
-from keras_attn.convert.files.json_files import (
-    named_in_errors,
-    require_choice,
-    require_known,
-    require_values,
-)
+from keras_attn.checkpoints import SUPPORTED_VALUES, require_values
+from keras_attn.convert.files.json_files import named_in_errors, require_choice, require_known
 from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
 from keras_attn.documents import read_yaml
 from keras_attn.models.size_check import check_sizes
@@ -38,13 +34,6 @@ ACTIVATIONS = {
 }
 """Our names of activations by those of transformers."""
 
-_ONLY = {
-    "add_cross_attention": False,
-    "auto_map": None,
-    "is_decoder": False,
-    "pruned_heads": {},
-    "quantization_config": None,
-}
 _LAYERS = ("num_layers", "decoder_layers")
 _VOCABULARIES = ("vocabulary_size", "target_vocabulary_size")
 
@@ -74,9 +63,9 @@ def read_arguments(
             is negative, or is a fraction instead of an integer.
     """
     ignored = _ignored_keys()
-    known = {*used, *_ONLY, *only, *others, *ignored["every"], *ignored[model_type]}
+    known = {*used, *SUPPORTED_VALUES, *only, *others, *ignored["every"], *ignored[model_type]}
     require_known(path, config, known)
-    require_values(path, config, **_ONLY, **only)
+    require_values(path, config, **SUPPORTED_VALUES, **only)
     arguments = {}
     for key, (name, default) in used.items():
         arguments[name] = value = config.get(key, default)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_attn.checkpoints import require_values
 from keras_attn.documents import read_json, read_json_object
 from keras_attn.validation import UserError, require, require_one_of
 
@@ -41,22 +42,6 @@ def named_in_errors(path: Path, keys: Mapping[str, str] | None = None) -> Iterat
         names = re.compile(r"(?<=`)\w+(?=`)|\b\w+(?==)")  # `name`, and name=value
         message = names.sub(lambda name: keys.get(name[0], name[0]), str(error))
         raise UserError(f"{path}: {message}") from None
-
-
-def require_values(path: Path, content: Mapping[str, Any], **values: Any) -> None:
-    """Refuses options with unsupported values.
-
-    Args:
-        path: The file, for error messages.
-        content: Its content.
-        **values: The only supported value by key; a key may be missing.
-
-    Raises:
-        UserError: There is another value.
-    """
-    for key, value in values.items():
-        found = content.get(key, value)
-        require(found == value, f"{path}: `{key}` must be {value!r}.", **{key: found})
 
 
 def require_known(path: Path, content: Mapping[str, Any], known: Collection[str]) -> None:

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from safetensors.numpy import save_file
 
-from keras_attn.convert.files.safetensors_folder import INDEX, WEIGHTS
+from keras_attn.checkpoints import INDEX, WEIGHTS
 from keras_attn.convert.files.weight_map import WeightMap
 from keras_attn.files import replaced_folder
 from keras_attn.validation import UserError, require

@@ -7,12 +7,10 @@ import ml_dtypes
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
+from keras_attn.checkpoints import INDEX, WEIGHTS, require_weights
 from keras_attn.documents import parse_json, read_json_object
 from keras_attn.validation import UserError, require, require_one_of
 
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _FLOATING = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
 _LENGTH = 8  # bytes of the length of the header
 
@@ -122,14 +120,7 @@ def _header(path: Path) -> dict[str, tuple[str, tuple[int, ...], int]]:
 
 def _index(folder: Path) -> dict[str, str]:
     path = folder / INDEX
-    pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
-    require(
-        path.is_file() or not pickles,
-        f"{folder} contains no {WEIGHTS}, only pickles, which are never opened because they can "
-        "run code: save the model as safetensors.",
-        found=pickles[:3],
-    )
-    require(path.is_file(), f"{folder} contains neither {WEIGHTS} nor {INDEX}.")
+    require_weights(folder)
     names = read_json_object(path).get("weight_map")
     require(isinstance(names, dict), f"{path}: `weight_map` must contain the file of each tensor.")
     for tensor, name in names.items():

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from keras_attn.checkpoints import require_values
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.files.configuration import (
     CONFIG,
@@ -11,7 +12,6 @@ from keras_attn.convert.files.configuration import (
     read_arguments,
     rows_without_token,
 )
-from keras_attn.convert.files.json_files import require_values
 from keras_attn.convert.files.outgoing import Outgoing
 from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.files.weight_map import WeightMap

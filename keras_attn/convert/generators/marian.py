@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from keras_attn.checkpoints import require_values
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.files.configuration import (
     CONFIG,
@@ -12,7 +13,7 @@ from keras_attn.convert.files.configuration import (
     read_arguments,
     rows_without_token,
 )
-from keras_attn.convert.files.json_files import read_optional_object, require_values
+from keras_attn.convert.files.json_files import read_optional_object
 from keras_attn.convert.files.outgoing import Outgoing
 from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.files.written_config import (

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_attn.checkpoints import require_values
 from keras_attn.convert.files.json_files import (
     named_in_errors,
     read_optional_object,
     require_choice,
     require_tokens,
-    require_values,
 )
 from keras_attn.convert.files.written_config import without_counterpart
 from keras_attn.convert.tokenizers.sentencepiece_file import read_sentencepiece

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from keras_attn.checkpoints import require_values
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.files.configuration import (
     CONFIG,
@@ -13,7 +14,7 @@ from keras_attn.convert.files.configuration import (
     read_arguments,
     rows_without_token,
 )
-from keras_attn.convert.files.json_files import require_choice, require_values
+from keras_attn.convert.files.json_files import require_choice
 from keras_attn.convert.files.outgoing import Outgoing
 from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.files.weight_map import WeightMap, attention_parts

@@ -5,6 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_attn.checkpoints import (
+    LINES,
+    MERGES,
+    SENTENCE_PIECES,
+    VOCABULARY,
+    require_tokenizer,
+)
 from keras_attn.convert.tokenizers.sentencepiece_file import read_sentencepiece
 from keras_attn.convert.tokenizers.text_frame import (
     BERT_FRAME,
@@ -14,10 +21,8 @@ from keras_attn.convert.tokenizers.text_frame import (
 )
 from keras_attn.reading import read_text
 from keras_attn.tokenizers.vocabulary_files import bpe_merges, bpe_vocabulary, word_piece_tokens
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import require, require_one_of
 
-LINES, VOCABULARY, MERGES = "vocab.txt", "vocab.json", "merges.txt"
-MODELS = ("sentencepiece.bpe.model", "spiece.model", "spm.model")
 Definition = dict[str, Any]
 
 
@@ -87,18 +92,14 @@ def older_definition(folder: Path, config: Mapping[str, Any], model_type: Any) -
     Raises:
         UserError: There is no such file, one is damaged, or the class is not supported.
     """
+    require_tokenizer(folder)
     kind = tokenizer_class(config) or _CLASS_OF_MODEL.get(model_type, "")
     if (folder / LINES).is_file():
         return _word_piece(read_lines(folder), kind)
     if (folder / VOCABULARY).is_file():
         return _byte_level(*read_merges(folder), config)
-    for name in MODELS:
-        if (folder / name).is_file():
-            return _pieces(folder / name, kind, config)
-    raise UserError(
-        f"{folder}: no tokenizer file (tokenizer.json, {LINES}, {VOCABULARY} with {MERGES}, or "
-        f"{', '.join(MODELS[:-1])} or {MODELS[-1]})."
-    )
+    model = next(folder / name for name in SENTENCE_PIECES if (folder / name).is_file())
+    return _pieces(model, kind, config)
 
 
 def tokenizer_class(config: Mapping[str, Any]) -> str | None:

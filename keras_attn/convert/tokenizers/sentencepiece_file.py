@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keras_attn.convert.files.json_files import read_optional_object, require_choice, require_values
+from keras_attn.checkpoints import require_values
+from keras_attn.convert.files.json_files import read_optional_object, require_choice
 from keras_attn.documents import read_json_object
 from keras_attn.reading import read_bytes
 from keras_attn.tokenizers import SentencePieceTokenizer, sentinel_tokens

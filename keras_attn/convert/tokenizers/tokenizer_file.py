@@ -4,16 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_attn.convert.files.json_files import (
-    named_in_errors,
-    read_optional_object,
-    require_values,
-    token_content,
-)
+from keras_attn.checkpoints import LINES, MERGES, VOCABULARY, require_values
+from keras_attn.convert.files.json_files import named_in_errors, read_optional_object, token_content
 from keras_attn.convert.tokenizers.older_tokenizers import (
-    LINES,
-    MERGES,
-    VOCABULARY,
     older_definition,
     read_lines,
     read_merges,

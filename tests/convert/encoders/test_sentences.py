@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from keras_attn.checkpoints import WEIGHTS
 from keras_attn.convert import convert_huggingface
 from keras_attn.convert.files.json_files import read_list
-from keras_attn.convert.files.safetensors_folder import WEIGHTS
 from keras_attn.export import export_saved_model, verify
 from keras_attn.models import PooledEncoder
 from keras_attn.tasks import open_exported

@@ -268,7 +268,7 @@ MISTAKES = {
         tokenizer_config(extra_ids=100),
         "is larger than the embedding. .* rows=127",
     ),
-    "no pieces": (removed("spiece.model", "tokenizer.json"), "spiece.model: no such file"),
+    "no pieces": (removed("spiece.model", "tokenizer.json"), "no tokenizer file"),
     "cut pieces": (lambda f: truncate(f / "spiece.model"), "a SentencePiece model is expected"),
     "other pieces": (other_pieces, "spiece.model: the first pieces must be .'<pad>', '</s>'"),
     "unknown end": (tokenizer_config(eos_token="<end>"), "`eos_token` must be '</s>'"),
