@@ -1,5 +1,6 @@
 """Conversion of the text encoders of Hugging Face with their tokenizers."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,8 @@ def convert_text_encoder(family: EncoderFamily, folder: Path, config: dict[str, 
     notes, length = (*read.notes, *notes, *further), settings["max_length"]
     segments = has_segments(model) and read.segments
     if kind is None:
+        if "pooling" not in settings and not any("Not used" in note for note in further):
+            notes += _without_head(path, config)
         model = with_dense_layers(folder, model, settings)
         return Conversion(EmbeddingTask(model, tokenizer, **settings), notes)
     if kind == MASKED:
@@ -124,6 +127,15 @@ def convert_text_encoder(family: EncoderFamily, folder: Path, config: dict[str, 
         else:
             task = TokenClassificationTask(model, tokenizer, labels, length)
         return Conversion(task, notes)
+
+
+def _without_head(path: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """A note on a named head without weights that is not supported."""
+    names = [str(name) for name in config.get("architectures") or ()]
+    heads = [name for name in names if not name.endswith("Model")]
+    if not heads:
+        return ()
+    return (f"{path}: {', '.join(heads)} is not supported; this is its encoder without a head.",)
 
 
 def written_tokenizer(

@@ -41,6 +41,7 @@ def named_in_errors(path: Path, keys: Mapping[str, str] | None = None) -> Iterat
         keys = keys or {}
         names = re.compile(r"(?<=`)\w+(?=`)|\b\w+(?==)")  # `name`, and name=value
         message = names.sub(lambda name: keys.get(name[0], name[0]), str(error))
+        message = message.removeprefix(f"{path}: ")  # of an error that was named inside
         raise UserError(f"{path}: {message}") from None
 
 
