@@ -31,6 +31,7 @@ from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.export_manifest import FORMAT_VERSION, MANIFEST
 from keras_attn.model_versions import version_folders
+from keras_attn.ops.autodiff import forward_only
 from keras_attn.ops.integer_product import INEXACT, are_sums_exact, weights_as_constants
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.exported_weights import write_places
@@ -384,7 +385,8 @@ def _signature(function: ServingFunction) -> tf.types.experimental.ConcreteFunct
         for name, spec in function.inputs.items()
     }
     traced = tf.function(functools.partial(checked, function), autograph=False)
-    return traced.get_concrete_function(**specs)
+    with forward_only():
+        return traced.get_concrete_function(**specs)
 
 
 def _example_inputs(function: ServingFunction, texts: list[str | bytes]) -> dict[str, np.ndarray]:

@@ -1,13 +1,17 @@
 """Custom gradients and vector-Jacobian products on every backend."""
 
+import contextlib
+import contextvars
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_attn.tensors import Tensor
+
+_FORWARD_ONLY = contextvars.ContextVar("forward_only", default=False)
 
 
 def vector_jacobian_product(function: Callable, *inputs: Any) -> tuple[Any, Callable]:
@@ -61,8 +65,23 @@ def wait_for(tensors: list, others: list) -> list:
     return _WAITING[keras.backend.backend()](tensors, others)
 
 
+@contextlib.contextmanager
+def forward_only() -> Iterator[None]:
+    """Leaves out custom gradients of what is called or traced inside, as a graph for serving is.
+
+    TensorFlow warns of every one of them when it loads a SavedModel.
+    """
+    token = _FORWARD_ONLY.set(True)
+    try:
+        yield
+    finally:
+        _FORWARD_ONLY.reset(token)
+
+
 def custom_gradient(function: Callable) -> Callable:
     """`keras.ops.custom_gradient`, with one way for all backends to give the upstream gradient.
+
+    Inside `forward_only` there is no such gradient.
 
     Args:
         function: Takes tensors and returns outputs, a tensor or a tuple of tensors, and
@@ -72,6 +91,8 @@ def custom_gradient(function: Callable) -> Callable:
     Returns:
         A function of the same tensors that returns the outputs.
     """
+    if _FORWARD_ONLY.get():
+        return lambda *inputs: function(*inputs)[0]
     if keras.backend.backend() == "torch":
         return _torch_custom_gradient(function)
 

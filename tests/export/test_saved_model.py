@@ -8,7 +8,9 @@ import tensorflow as tf
 
 from keras_attn.export import CppSavedModel, export_saved_model
 from keras_attn.export.golden import read_golden
+from keras_attn.export.runtime import read_meta_graph
 from keras_attn.export.warmup import read_warmup
+from keras_attn.ops.blockwise.either import either
 from keras_attn.tasks.serving import ServingFunction
 from tests.export.toy import LETTERS, ToyTask, expected
 from tests.harness import run_python
@@ -75,6 +77,23 @@ def test_it_runs_in_python_without_this_package(toy_model):
     )
     # 7 + 2 + 3 a step
     assert run_python(code).splitlines() == ["dddaaabbb 36.0", "[]"]
+
+
+class Twice(ToyTask):
+    """Whose graph has a custom gradient, as long texts in windows have it."""
+
+    def _core(self, ids):
+        score = super()._core(ids)
+        is_long = tf.shape(ids)[1] > 3
+        return either(is_long, lambda x: 2 * x, lambda x: x + x, {"x": score})
+
+
+def test_custom_gradients_are_left_out(tmp_path):
+    """TensorFlow warns of them when it loads a SavedModel."""
+    graph = read_meta_graph(export_saved_model(Twice(), tmp_path / "twice")).graph_def
+    nodes = [node for function in graph.library.function for node in function.node_def]
+    assert any(node.op == "If" or node.op == "StatelessIf" for node in nodes)
+    assert not any("_gradient_op_type" in node.attr for node in nodes)
 
 
 def test_versions_count_up(tmp_path):
