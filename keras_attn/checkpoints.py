@@ -38,7 +38,7 @@ _CONFIG, _MODULES, _FAST = "config.json", "modules.json", "tokenizer.json"
 _TOKENIZERS = (_FAST, LINES, VOCABULARY, *SENTENCE_PIECES)
 _OTHER_FILES = ("deit", "marian", "vit")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-_NAME_ON_THE_HUB = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_NAME_ON_THE_HUB = re.compile(r"(?!\.)[\w.-]+(/(?!\.)[\w.-]+)?")
 
 
 def check_checkpoint(folder: str | Path) -> Path:

@@ -88,6 +88,7 @@ def test_a_name_on_the_hub_is_no_folder(name):
 
 def test_other_places(tmp_path):
     refused_in_one_line("a/b/c does not exist\\.$", check_checkpoint, "a/b/c")
+    refused_in_one_line("./bert does not exist\\.$", check_checkpoint, "./bert")
     refused_in_one_line("missing does not exist\\.$", check_checkpoint, tmp_path / "missing")
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -43,6 +43,7 @@ from typing import Any
 
 from keras_attn.checkpoints import check_checkpoint
 from keras_attn.cli.terminal import quiet_start
+from keras_attn.task_folders import TASK_FILE, task_folder
 from keras_attn.validation import UserError, require
 
 
@@ -68,12 +69,10 @@ def run(options: argparse.Namespace) -> None:
         return
     if Path(options.checkpoint).suffix != ".npz":
         check_checkpoint(options.checkpoint)
+    _check_free(options, TASK_FILE, "task")
     with quiet_start():
         from keras_attn.convert import convert_checkpoint
-        from keras_attn.tasks.folders import TASK_FILE
 
-    if not options.overwrite and Path(options.out, TASK_FILE).exists():
-        raise UserError(f"{options.out} holds a task: name another folder, or give --overwrite.")
     conversion = convert_checkpoint(options.checkpoint)
     task: Any = conversion.task
     if options.pairs:
@@ -87,17 +86,21 @@ def run(options: argparse.Namespace) -> None:
 
 def _save(options: argparse.Namespace) -> None:
     """Writes a checkpoint of Hugging Face."""
+    require(not options.pairs, "A task knows whether it reads pairs.", pairs=options.pairs)
+    folder = task_folder(options.checkpoint)
+    _check_free(options, "config.json", "checkpoint")
     with quiet_start():
         from keras_attn.convert import write_huggingface
-        from keras_attn.tasks import Task, task_folder
+        from keras_attn.tasks import Task
 
-    require(not options.pairs, "A task knows whether it reads pairs.", pairs=options.pairs)
-    if not options.overwrite and Path(options.out, "config.json").exists():
-        raise UserError(
-            f"{options.out} holds a checkpoint: name another folder, or give --overwrite."
-        )
-    _print_notes(write_huggingface(Task.load(task_folder(options.checkpoint)), options.out))
+    _print_notes(write_huggingface(Task.load(folder), options.out))
     print(options.out)
+
+
+def _check_free(options: argparse.Namespace, file: str, what: str) -> None:
+    """Refuses to replace what an earlier conversion wrote, unless that is asked for."""
+    if not options.overwrite and Path(options.out, file).exists():
+        raise UserError(f"{options.out} holds a {what}: name another folder, or give --overwrite.")
 
 
 def _print_notes(notes: Iterable[str]) -> None:

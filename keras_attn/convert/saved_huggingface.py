@@ -13,7 +13,8 @@ from keras_attn.convert.generators.marian import outgoing_marian
 from keras_attn.convert.generators.t5 import outgoing_t5
 from keras_attn.convert.huggingface import ENCODERS
 from keras_attn.convert.outgoing_encoder import outgoing_encoder, outgoing_model
-from keras_attn.models import GPT2, T5, Bert, Marian
+from keras_attn.convert.outgoing_vit import outgoing_vit
+from keras_attn.models import GPT2, T5, Bert, Marian, PatchEncoder
 from keras_attn.tasks import Task
 from keras_attn.validation import UserError, require_one_of
 
@@ -21,6 +22,7 @@ SAVERS: dict[type[keras.Model], Callable[[Any], Outgoing]] = {
     Bert: outgoing_encoder,
     GPT2: outgoing_gpt2,
     Marian: outgoing_marian,
+    PatchEncoder: outgoing_vit,
     T5: outgoing_t5,
 }
 """What describes the folder of a task, by the class of its model or of its encoder."""
@@ -34,7 +36,8 @@ def write_huggingface(task: Task, folder: str | Path) -> tuple[str, ...]:
     sentence-transformers. `convert_huggingface` reads it too.
 
     Args:
-        task: A task whose model is, or has as its encoder, a `Bert`, `GPT2`, `T5` or `Marian`.
+        task: A task whose model is, or has as its encoder, a `Bert`, `GPT2`, `T5`, `Marian` or
+            `PatchEncoder`.
         folder: The folder; it must be new, empty or contain a checkpoint and nothing else.
 
     Returns:

@@ -17,12 +17,13 @@ from keras_attn.convert.files.configuration import (
 from keras_attn.convert.files.json_files import named_in_errors, read_optional_object
 from keras_attn.convert.files.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.files.weight_map import WeightMap
-from keras_attn.layers.embedding.patch import both_sides
+from keras_attn.layers.embedding.class_token import ClassToken
+from keras_attn.layers.embedding.patch import PatchEmbedding, both_sides
 from keras_attn.models import PatchEncoder, SequenceClassifier
 from keras_attn.tasks import ImageClassificationTask
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import is_integer, require
 
-_ARGUMENTS = {
+ARGUMENTS = {
     "num_hidden_layers": ("num_layers", 12),
     "hidden_size": ("hidden_dim", 768),
     "num_attention_heads": ("num_heads", 12),
@@ -34,9 +35,20 @@ _ARGUMENTS = {
     "attention_probs_dropout_prob": ("attention_dropout", 0.0),
     "layer_norm_eps": ("epsilon", 1e-12),
 }
-_PREPROCESSOR = "preprocessor_config.json"
-# Architectures and the beginning of the names of their tensors.
-_ARCHITECTURES = {"ViTForImageClassification": "vit.", "DeiTForImageClassification": "deit."}
+"""Arguments of `PatchEncoder` by the key of their value, with its default."""
+
+PREPROCESSOR = "preprocessor_config.json"
+VIT, DEIT = "ViTForImageClassification", "DeiTForImageClassification"
+TAUGHT = "DeiTForImageClassificationWithTeacher"
+ARCHITECTURES = {
+    VIT: ("vit.", "first"),
+    DEIT: ("deit.", "first"),
+    TAUGHT: ("deit.", "first_two"),
+}
+"""The beginning of the names of an architecture's tensors, and which vectors its head reads."""
+
+INTERPOLATIONS = {1: "lanczos3", 2: "bilinear", 3: "bicubic"}
+"""Interpolations by their numbers in Pillow."""
 
 
 def convert_vit(folder: Path, config: dict[str, Any]) -> Conversion:
@@ -49,40 +61,52 @@ def convert_vit(folder: Path, config: dict[str, Any]) -> Conversion:
         config: Content of its `config.json`.
 
     Returns:
-        An `ImageClassificationTask`. Images are resized to the model's size as the task does it.
+        An `ImageClassificationTask`, which resizes and cuts images as `preprocessor_config.json`
+        says.
 
     Raises:
         UserError: The folder lacks something, or uses something that is not supported.
     """
     path = folder / CONFIG
     arguments = read_arguments(
-        path, config, config["model_type"], _ARGUMENTS, {"qkv_bias": True}, ["hidden_act"]
+        path, config, config["model_type"], ARGUMENTS, {"qkv_bias": True}, ["hidden_act"]
     )
     activation = read_activation(path, config, "hidden_act", "gelu")
     with named_in_errors(path):
         (architecture,) = config.get("architectures") or [None]
-        require_one_of("architectures", architecture, _ARCHITECTURES)
+        require(
+            architecture in ARCHITECTURES,
+            f"Supported `architectures` are {', '.join(ARCHITECTURES)}.",
+            architectures=architecture,
+        )
         labels = label_names(config)
     tensors = SafetensorsFolder(folder)
-    is_deit = architecture.startswith("DeiT")
+    prefix, pooling = ARCHITECTURES[architecture]
     encoder = make_model(
         PatchEncoder,
-        arguments | {"distillation_token": is_deit},
+        arguments | {"distillation_token": architecture != VIT},
         path,
-        _ARGUMENTS,
+        ARGUMENTS,
         tensors,
         activation=activation,
     )
-    model = SequenceClassifier(encoder, len(labels), "first", arguments["dropout"])
-    weights = _weights(model, is_deit)
-    weights.fill(model, tensors, lambda name: name.removeprefix(_ARCHITECTURES[architecture]))
-    notes = _normalize(folder / _PREPROCESSOR, encoder)
-    return Conversion(ImageClassificationTask(model, labels), notes)
+    model = SequenceClassifier(encoder, len(labels), pooling, arguments["dropout"])
+    vit_weights(model).fill(model, tensors, lambda name: name.removeprefix(prefix))
+    _normalize(folder / PREPROCESSOR, encoder)
+    resizing = _resizing(folder / PREPROCESSOR, encoder)
+    return Conversion(ImageClassificationTask(model, labels, **resizing))
 
 
-def _weights(model: SequenceClassifier, is_deit: bool) -> WeightMap:
+def vit_weights(model: SequenceClassifier) -> WeightMap:
+    """Maps the weights of a classifier on a `PatchEncoder`.
+
+    Args:
+        model: The classifier.
+    """
     weights, encoder = WeightMap(), model.encoder
-    patches, *tokens = encoder.embedding
+    is_deit = encoder.get_config()["distillation_token"]
+    *_, patches = [one for one in encoder.embedding if isinstance(one, PatchEmbedding)]
+    tokens = [one for one in encoder.embedding if isinstance(one, ClassToken)]
     height, width = both_sides(patches.patch_size)
     name = "embeddings.patch_embeddings.projection"
     shape = (patches.units, encoder.channels, height, width)
@@ -104,11 +128,15 @@ def _weights(model: SequenceClassifier, is_deit: bool) -> WeightMap:
         weights.copy_linear(block.feed_forward.output_projection, f"{layer}.output.dense")
         weights.copy_norm(block.feed_forward_residual.norm, f"{layer}.layernorm_after")
     weights.copy_norm(encoder.norm, "layernorm")
-    weights.copy_linear(model.get_layer("output"), "classifier")
+    output = model.get_layer("output")
+    if model.get_config()["pooling"] == "first_two":
+        weights.copy_mean(output, "cls_classifier", "distillation_classifier")
+    else:
+        weights.copy_linear(output, "classifier")
     return weights
 
 
-def _normalize(path: Path, encoder: PatchEncoder) -> tuple[str, ...]:
+def _normalize(path: Path, encoder: PatchEncoder) -> None:
     """Makes the first layer take pixels from -1 to 1 instead of normalized ones."""
     config = read_optional_object(path)
     require_values(path, config, do_rescale=True)
@@ -139,6 +167,33 @@ def _normalize(path: Path, encoder: PatchEncoder) -> tuple[str, ...]:
     kernel = kernel * (0.5 / deviation)[:, None]
     patches.kernel.assign(kernel.reshape(-1, patches.units))
     patches.bias.assign(bias)
-    if config.get("do_center_crop"):
-        return (f"{path}: images are not cropped here, but resized to the model's size.",)
-    return ()
+
+
+def _resizing(path: Path, encoder: PatchEncoder) -> dict[str, Any]:
+    """How images become as large as the model's."""
+    config = read_optional_object(path)
+    crops = bool(config.get("do_center_crop", False))
+    number = config.get("resample", 3 if crops else 2)
+    require(
+        number in INTERPOLATIONS,
+        f"{path}: `resample` must be the number of an interpolation: {INTERPOLATIONS}.",
+        resample=number,
+    )
+    resizing = {"interpolation": INTERPOLATIONS[number]}
+    if not crops:
+        return resizing
+    cut = _sides(config.get("crop_size", encoder.image_size))
+    require(
+        cut == encoder.image_size,
+        f"{path}: `crop_size` must be the size of the model's images.",
+        crop_size=cut,
+        image_size=encoder.image_size,
+    )
+    return resizing | {"resize_to": _sides(config.get("size", 256))}
+
+
+def _sides(size: Any) -> Any:
+    """Height and width, or the length of the shorter side."""
+    if isinstance(size, dict):
+        return size.get("shortest_edge") or (size.get("height"), size.get("width"))
+    return (size, size) if is_integer(size) else size

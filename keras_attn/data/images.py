@@ -4,6 +4,7 @@ import concurrent.futures
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,7 +12,10 @@ import tensorflow as tf
 from keras_attn.limits import IMAGE_PIXELS
 from keras_attn.reading import read_bytes
 from keras_attn.tensors import Tensor, TensorLike
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError, is_integer, require, require_one_of
+
+INTERPOLATIONS = ("bilinear", "bicubic", "lanczos3")
+"""How images may be resized."""
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _OTHERS = {b"\xff\xd8\xff": "JPEG", b"GIF8": "GIF", b"BM": "BMP", b"RIFF": "WebP", b"II*\0": "TIFF"}
@@ -142,25 +146,39 @@ def check_images(images: Sequence[bytes]) -> list[bytes]:
     return images
 
 
-def decode_images(images: TensorLike, height: int, width: int, channels: int) -> tf.Tensor:
+def decode_images(
+    images: TensorLike,
+    height: int,
+    width: int,
+    channels: int,
+    *,
+    resize_to: int | Sequence[int] | None = None,
+    interpolation: str = "bilinear",
+) -> tf.Tensor:
     """Decodes PNG images of any size, depth and color type inside a graph.
 
-    Transparent pixels are drawn on white. Images are resized bilinearly with antialiasing, without
-    keeping their aspect ratio. 16 bits per sample are reduced to 8. For one channel, colors become
-    gray by their luminance (ITU-R BT.601); for three, gray images get three equal channels.
+    Transparent pixels are drawn on white. Images are resized with antialiasing, without keeping
+    their aspect ratio unless `resize_to` is one number. 16 bits per sample are reduced to 8. For
+    one channel, colors become gray by their luminance (ITU-R BT.601); for three, gray images get
+    three equal channels.
 
     Args:
         images: Strings (batch,), each the content of a PNG file.
         height: Height of the decoded images, in pixels.
         width: Width of the decoded images, in pixels.
         channels: 1 for gray, 3 for red, green and blue.
+        resize_to: Height and width to which images are resized before their middle is cut out, or
+            one number for their shorter side, with the longer one in proportion. By default they
+            are resized to the size that is returned, and nothing is cut off.
+        interpolation: "bilinear", "bicubic" or "lanczos3".
 
     Returns:
         uint8 (batch, height, width, channels).
 
     Raises:
         InvalidArgumentError: An image cannot be decoded, when the graph runs.
-        UserError: `channels` is neither 1 nor 3.
+        UserError: `channels` is neither 1 nor 3, `resize_to` is smaller than the size that is
+            returned, or there is no such interpolation.
 
     Examples:
         >>> import tensorflow as tf
@@ -171,6 +189,7 @@ def decode_images(images: TensorLike, height: int, width: int, channels: int) ->
         (1, 4, 4, 1)
     """
     require(channels in (1, 3), "`channels` must be 1 or 3.", channels=channels)
+    check_resizing(height, width, resize_to, interpolation)
 
     def decoded(image: tf.Tensor) -> tf.Tensor:
         pixels = tf.cast(tf.io.decode_png(image, channels=4), tf.float32)
@@ -179,14 +198,54 @@ def decode_images(images: TensorLike, height: int, width: int, channels: int) ->
         colours = colours * opacity + _WHITE * (1.0 - opacity)
         if channels == 1:
             colours = tf.image.rgb_to_grayscale(colours)
-        colours = tf.image.resize(colours, (height, width), antialias=True)
+        size = _resized(tf.shape(colours), resize_to) if resize_to else (height, width)
+        colours = tf.image.resize(colours, size, interpolation, antialias=True)
+        if resize_to:
+            top, left = (size[0] - height) // 2, (size[1] - width) // 2
+            colours = colours[top : top + height, left : left + width]
         return tf.cast(tf.clip_by_value(tf.round(colours), 0.0, 255.0), tf.uint8)
 
     shape = tf.TensorSpec([height, width, channels], tf.uint8)
     return tf.map_fn(decoded, images, fn_output_signature=shape)
 
 
-def images_to_array(images: Sequence[bytes], height: int, width: int, channels: int) -> np.ndarray:
+def check_resizing(height: int, width: int, resize_to: Any, interpolation: str) -> None:
+    """Checks how images are resized; see `decode_images`.
+
+    Args:
+        height: Height of the decoded images.
+        width: Width of the decoded images.
+        resize_to: Size before they are cut.
+        interpolation: Name of the interpolation.
+
+    Raises:
+        UserError: There is nothing to cut from, or no such interpolation.
+    """
+    require_one_of("interpolation", interpolation, INTERPOLATIONS)
+    if resize_to is None:
+        return
+    sides = (resize_to, resize_to) if is_integer(resize_to) else tuple(resize_to)
+    valid = len(sides) == 2 and all(map(is_integer, sides))
+    require(
+        valid and sides[0] >= height and sides[1] >= width,
+        "`resize_to` must be one or two numbers of pixels, not below the size of the images.",
+        resize_to=resize_to,
+        size=(height, width),
+    )
+
+
+def _resized(shape: tf.Tensor, resize_to: int | Sequence[int]) -> Any:
+    """Height and width of an image after resizing."""
+    if isinstance(resize_to, Sequence):
+        return tuple(resize_to)
+    sides = shape[:2]
+    shorter = tf.reduce_min(sides)
+    return resize_to * sides // shorter
+
+
+def images_to_array(
+    images: Sequence[bytes], height: int, width: int, channels: int, **resizing: Any
+) -> np.ndarray:
     """Decodes PNG images as `decode_images` does.
 
     Args:
@@ -194,6 +253,7 @@ def images_to_array(images: Sequence[bytes], height: int, width: int, channels: 
         height: Height of the decoded images, in pixels.
         width: Width of the decoded images, in pixels.
         channels: 1 or 3.
+        **resizing: `resize_to` and `interpolation` of `decode_images`.
 
     Returns:
         uint8 (images, height, width, channels).
@@ -208,7 +268,7 @@ def images_to_array(images: Sequence[bytes], height: int, width: int, channels: 
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def decode(batch: tf.Tensor) -> tf.Tensor:
-        return decode_images(batch, height, width, channels)
+        return decode_images(batch, height, width, channels, **resizing)
 
     with tf.device("CPU"):
         for begin in range(0, len(images), _IMAGES_A_CALL):

@@ -33,9 +33,9 @@ from keras_attn.export_manifest import FORMAT_VERSION, MANIFEST
 from keras_attn.model_versions import version_folders
 from keras_attn.ops.autodiff import forward_only
 from keras_attn.ops.integer_product import INEXACT, are_sums_exact, weights_as_constants
+from keras_attn.task_folders import EXPORTED_TASK
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.exported_weights import write_places
-from keras_attn.tasks.folders import EXPORTED_TASK
 from keras_attn.tasks.precision import PRECISIONS, in_precision
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.tasks.weights import require_finite

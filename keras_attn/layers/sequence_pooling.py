@@ -23,9 +23,14 @@ def _max(vectors, real):
     return ops.where(ops.any(real, axis=1), greatest, ops.zeros((), vectors.dtype))
 
 
-def _first(vectors, real):
-    first = ops.where(real[:, :1], vectors[:, :1], ops.zeros((), vectors.dtype))
-    return ops.sum(first, axis=1)  # 0 of an empty sequence
+def _first(vectors, real, place=0):
+    own = slice(place, place + 1)
+    first = ops.where(real[:, own], vectors[:, own], ops.zeros((), vectors.dtype))
+    return ops.sum(first, axis=1)  # 0 of a shorter sequence
+
+
+def _second(vectors, real):
+    return _first(vectors, real, 1)
 
 
 def _mean_sqrt(vectors, real):
@@ -51,6 +56,7 @@ _POOLS = {
     "max": [_max],
     "mean_max": [_mean, _max],
     "first": [_first],
+    "first_two": [_first, _second],
     "last": [_last],
     "mean_sqrt": [_mean_sqrt],
     "weighted_mean": [_weighted_mean],
@@ -83,9 +89,10 @@ class SequencePooling(CompositeLayer):
     Args:
         pooling: "mean" or "max" over the positions, "mean_max" for both, one after the other (of
             the concatenated pooling of Howard & Ruder 2018, section 3.3), "first" for the vector at
-            position 0, "last" for that at the last position that is no padding, "mean_sqrt" for the
-            sum divided by the square root of the number of positions, "weighted_mean" for a mean in
-            which position i counts i + 1 times; or a list of several, one after the other.
+            position 0, "first_two" for those at 0 and 1 (DeiT's tokens), "last" for that at the
+            last position that is no padding, "mean_sqrt" for the sum divided by the square root of
+            the number of positions, "weighted_mean" for a mean in which position i counts i + 1
+            times; or a list of several, one after the other.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:

@@ -1,6 +1,7 @@
 """Tasks: a model with its tokenizers and settings, to train, save, run and export."""
 
 from keras_attn.renamed import old_names
+from keras_attn.task_folders import task_folder
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.causal_lm import CausalLMTask
 from keras_attn.tasks.classification import ClassificationTask
@@ -35,7 +36,7 @@ from keras_attn.tasks.measuring.rankings import measure_rankings
 from keras_attn.tasks.measuring.token_losses import token_scores
 from keras_attn.tasks.measuring.vectors import measure_vectors
 from keras_attn.tasks.multi_label_classification import MultiLabelClassificationTask
-from keras_attn.tasks.opening import open_exported, open_task, task_folder
+from keras_attn.tasks.opening import open_exported, open_task
 from keras_attn.tasks.question_answering import Answer, QuestionAnsweringTask
 from keras_attn.tasks.rank import RankedPassage, RankTask
 from keras_attn.tasks.regression import RegressionTask

@@ -12,9 +12,9 @@ from keras_attn.documents import read_json_object
 from keras_attn.files import replaced_folder
 from keras_attn.layers.composite_layer import with_default_policy
 from keras_attn.reading import path_inside
+from keras_attn.task_folders import TASK_FILE, find_task
 from keras_attn.task_names import current_task_name
 from keras_attn.tasks.exported_weights import PLACES_FILE, ExportedWeights
-from keras_attn.tasks.folders import TASK_FILE, find_task
 from keras_attn.tasks.operations import perform
 from keras_attn.tasks.weights import WeightsFile, save_weights
 from keras_attn.tokenizers import Tokenizer, load_tokenizer

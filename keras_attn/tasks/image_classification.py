@@ -1,13 +1,14 @@
 """Image classification."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_attn.data import check_images, decode_images, read_images, scaled_pixels
+from keras_attn.data.images import check_resizing
 from keras_attn.tasks.labels import BaseClassificationTask
 from keras_attn.tasks.token_view import TokenView
 from keras_attn.validation import require
@@ -26,10 +27,14 @@ class ImageClassificationTask(BaseClassificationTask):
             1 and of known sizes, to logits (batch, labels): `keras_attn.models.SequenceClassifier`
             on a `PatchEncoder`.
         labels: The labels, in the order of the logits.
+        resize_to: Height and width to which images are resized before their middle, of the model's
+            size, is cut out; one number for the shorter side, the longer one in proportion. By
+            default they are resized to the model's size.
+        interpolation: "bilinear", "bicubic" or "lanczos3".
 
     Raises:
-        UserError: The labels are fewer than two, repeated, or not as many as the logits, or the
-            model's images have neither 1 nor 3 channels.
+        UserError: The labels are fewer than two, repeated, or not as many as the logits, the
+            model's images have neither 1 nor 3 channels, or are larger than `resize_to`.
 
     Examples:
         >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
@@ -44,15 +49,26 @@ class ImageClassificationTask(BaseClassificationTask):
     kind = "image_classification"
     served_input = "image_bytes"
     _roles = ()
-    _saved = ("labels",)
+    _saved = ("labels", "resize_to", "interpolation")
+    _saved_later: ClassVar = {"resize_to": None, "interpolation": "bilinear"}
 
-    def __init__(self, backbone: keras.Model, labels: Sequence[str]):
+    def __init__(
+        self,
+        backbone: keras.Model,
+        labels: Sequence[str],
+        *,
+        resize_to: int | Sequence[int] | None = None,
+        interpolation: str = "bilinear",
+    ):
         super().__init__(backbone, {}, labels)
         require("images" in backbone.input, "The model must take images.", inputs=[*backbone.input])
-        *size, channels = backbone.input["images"].shape[1:]
+        height, width, channels = backbone.input["images"].shape[1:]
         require(channels in (1, 3), "PNG images have 1 or 3 channels.", channels=channels)
-        self.image_size = tuple(size)
+        self.image_size = height, width
         self.channels = channels
+        check_resizing(height, width, resize_to, interpolation)
+        self.resize_to = [*resize_to] if isinstance(resize_to, Sequence) else resize_to
+        self.interpolation = interpolation
 
     @property
     def _encoding(self):
@@ -71,7 +87,12 @@ class ImageClassificationTask(BaseClassificationTask):
             InvalidArgumentError: An image cannot be decoded.
         """
         height, width = self.image_size
-        return decode_images(images, height, width, self.channels)
+        return decode_images(images, height, width, self.channels, **self.resizing)
+
+    @property
+    def resizing(self) -> dict[str, Any]:
+        """How images become as large as the model's, see `keras_attn.data.decode_images`."""
+        return {"resize_to": self.resize_to, "interpolation": self.interpolation}
 
     def read_tokens(self, strings: tf.Tensor) -> TokenView:
         """Reads images as the model does, with rows and columns of their patches for tokens.

@@ -20,51 +20,12 @@ import tensorflow_text  # noqa: F401
 
 from keras_attn.export_manifest import MANIFEST, read_manifest
 from keras_attn.model_versions import latest_version
+from keras_attn.task_folders import is_exported, task_folder
 from keras_attn.task_names import current_task_name
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.exported.base import Exported, require_signatures
-from keras_attn.tasks.folders import find_task, is_exported
 from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError, require_one_of
-
-
-def task_folder(path: str | Path) -> Path:
-    """Finds the task folder in a run, an export, a model folder or a task folder.
-
-    Args:
-        path: A run folder, an export, a model folder or a task folder.
-
-    Returns:
-        The task folder.
-
-    Raises:
-        UserError: There is none.
-
-    Examples:
-        >>> str(task_folder("saved_models/g2p_en"))
-        'saved_models/g2p_en/1/assets.extra/task'
-    """
-    path = Path(path)
-    if not path.exists():
-        raise UserError(f"{path} does not exist.")
-    if found := find_task(path):
-        return found
-    if is_exported(path):
-        raise UserError(
-            f"{path} contains only a SavedModel, exported without its task: a run or a task "
-            "folder is needed."
-        )
-    if (path / "run.yaml").is_file():
-        raise UserError(
-            f"The run {path} has no trained task yet: `keras-attn train --out {path} --resume` "
-            "resumes it."
-        )
-    if (path / "config.json").is_file():
-        raise UserError(
-            f"{path} has no task. If it is a Hugging Face checkpoint, convert it: `keras-attn "
-            f"convert {path} OUT`."
-        )
-    raise UserError(f"{path} is neither a run nor a task folder, and holds no export.")
 
 
 def open_task(path: str | Path) -> Task | Exported:

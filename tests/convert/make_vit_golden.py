@@ -2,9 +2,10 @@
 
 Neither PyTorch nor transformers is needed for the tests, only to make their files again:
 
-    pip install torch transformers && python tests/convert/make_vit_golden.py
+    pip install pillow torch transformers && python tests/convert/make_vit_golden.py
 
-Every parameter is drawn at random.
+Every parameter is drawn at random. The DeiT with two classifiers reads larger images, which its
+processor resizes and cuts.
 """
 
 import json
@@ -50,7 +51,24 @@ def main():
         with torch.no_grad():
             logits = model(torch.tensor(images.transpose(0, 3, 1, 2), dtype=torch.float32)).logits
         outputs[name] = logits.numpy()
+    outputs["large"] = larger = np.random.default_rng(8).integers(0, 256, (5, 17, 23, 3), "uint8")
+    outputs["taught"] = taught("taught", larger)
     write_outputs("vit", **outputs)
+
+
+def taught(name, images):
+    """The logits of a DeiT with two classifiers, which are their mean."""
+    torch.manual_seed(11)
+    model = transformers.DeiTForImageClassificationWithTeacher(transformers.DeiTConfig(**SIZES))
+    draw_parameters(model.eval(), 0.4, r"layernorm(_\w+)?\.weight$")
+    processor = transformers.DeiTImageProcessorPil(
+        size={"height": 12, "width": 11}, crop_size={"height": 8, "width": 8}
+    )
+    folder = empty_folder(name)
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    with torch.no_grad():
+        return model(**processor([*images], return_tensors="pt")).logits.numpy()
 
 
 if __name__ == "__main__":

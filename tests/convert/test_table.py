@@ -19,11 +19,15 @@ HEADER = (
     "|---|---|---|---|",
 )
 OTHERS = {
-    "deit": ("`DeiTForImageClassification`", "none", "refused: no class of ours is mapped"),
+    "deit": (
+        "`DeiTForImageClassification`, `DeiTForImageClassificationWithTeacher`",
+        "none",
+        "yes",
+    ),
     "gpt2": ("`GPT2LMHeadModel`", "byte-level BPE", "yes"),
     "marian": ("`MarianMTModel`", "SentencePiece and `vocab.json`", "yes"),
     "t5": ("`T5ForConditionalGeneration`", "SentencePiece, unigram", "yes"),
-    "vit": ("`ViTForImageClassification`", "none", "refused: no class of ours is mapped"),
+    "vit": ("`ViTForImageClassification`", "none", "yes"),
 }
 
 

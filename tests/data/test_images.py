@@ -101,6 +101,41 @@ def test_another_size_is_scaled_as_pillow_scales(size):
         np.testing.assert_array_equal(found, SMOOTH)
 
 
+MIDDLES = {
+    "both sides": ((20, 31), (4, 10), (20, 31)),
+    "the shorter side": (9, (9, 8), (9, int(9 * 17 / 13))),
+    "nothing is cut": ((5, 7), (5, 7), (5, 7)),
+}
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos3"])
+@pytest.mark.parametrize("name", MIDDLES)
+def test_the_middle_of_a_resized_image(name, interpolation):
+    resize_to, (height, width), size = MIDDLES[name]
+    image = of(SMOOTH)  # 13 x 17
+    kind = PIL.Image.Resampling[interpolation.upper().removesuffix("3")]
+    expected = np.asarray(image.resize(size[::-1], kind)).astype(int)
+    top, left = (size[0] - height) // 2, (size[1] - width) // 2
+    expected = expected[top : top + height, left : left + width]
+    resizing = {"resize_to": resize_to, "interpolation": interpolation}
+    found = images_to_array([png(image)], height, width, 3, **resizing)[0]
+    np.testing.assert_allclose(found.astype(int), expected, atol=2)  # Pillow rounds twice
+
+
+@pytest.mark.parametrize(
+    ("resizing", "message"),
+    [
+        ({"resize_to": 5}, r"not below the size of the images. .* resize_to=5, size=\(6, 10\)"),
+        ({"resize_to": (6, 9)}, "not below the size"),
+        ({"resize_to": (6, 10, 3)}, "must be one or two numbers"),
+        ({"interpolation": "cubic"}, "`interpolation` must be one of 'bilinear', 'bicubic'"),
+    ],
+)
+def test_how_images_are_not_resized(resizing, message):
+    with pytest.raises(UserError, match=message):
+        images_to_array([png(of(COLOURS))], 6, 10, 3, **resizing)
+
+
 def test_more_than_one_call_holds():
     grey = np.arange(300, dtype="uint16").astype("uint8")
     images = [png(of(np.full((2, 2), value))) for value in grey]

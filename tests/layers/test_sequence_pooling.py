@@ -15,6 +15,7 @@ POOLINGS = {
     "max": lambda x: x.max(0),
     "mean_max": lambda x: np.concatenate([x.mean(0), x.max(0)]),
     "first": lambda x: x[0],
+    "first_two": lambda x: np.concatenate([x[0], x[1] if len(x) > 1 else 0 * x[0]]),
     "last": lambda x: x[-1],
     "mean_sqrt": lambda x: x.sum(0) / np.sqrt(len(x)),
     "weighted_mean": lambda x: np.average(x, axis=0, weights=np.arange(len(x)) + 1),

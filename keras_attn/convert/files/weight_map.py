@@ -142,6 +142,31 @@ class WeightMap:
                 modules = tuple(f"{name}.{kind}" for name in names)
                 self._make(weight, modules, shape, side_by_side, apart)
 
+    def copy_mean(self, layer: keras.layers.Layer, *names: str) -> None:
+        """Maps a layer to linear modules of PyTorch whose outputs are averaged.
+
+        Args:
+            layer: With `kernel` (inputs, units) and `bias`; each module has an equal number of its
+                inputs.
+            *names: The modules in the order of the inputs.
+        """
+        inputs, units = layer.kernel.shape
+        count = len(names)
+        self._make(
+            layer.kernel,
+            tuple(f"{name}.weight" for name in names),
+            (units, inputs // count),
+            lambda *tensors: np.concatenate([tensor.T for tensor in tensors]) / count,
+            lambda value: [part.T * count for part in np.split(value, count)],
+        )
+        self._make(
+            layer.bias,
+            tuple(f"{name}.bias" for name in names),
+            (units,),
+            lambda *tensors: np.mean(tensors, axis=0),
+            lambda value: [value] * count,
+        )
+
     def copy_divided(self, layers: Sequence[keras.layers.Layer], name: str) -> None:
         """Maps kernels and biases of layers to one linear module of PyTorch.
 

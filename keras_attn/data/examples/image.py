@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -101,6 +101,7 @@ class ImageExamples(Examples):
         image_size: tuple[int, int],
         channels: int,
         positions: int,
+        **resizing: Any,
     ) -> "ImageExamples":
         """Decodes images.
 
@@ -111,6 +112,7 @@ class ImageExamples(Examples):
             image_size: Height and width in pixels to which all images are resized.
             channels: 1 for gray, 3 for colors.
             positions: Number of patches of an image, which `batch_tokens` counts.
+            **resizing: `resize_to` and `interpolation` of `decode_images`.
 
         Returns:
             All images.
@@ -121,10 +123,10 @@ class ImageExamples(Examples):
         classes = class_numbers(pairs, labels, cls.kind)
         images, rows = pairs.sources, np.arange(len(pairs))
         if isinstance(images, StoredImages):
-            pixels = images.pixels(*image_size, channels)
+            pixels = images.pixels(*image_size, channels, **resizing)
             rows = rows if images.rows is None else images.rows
         else:
-            pixels = images_to_array(images, *image_size, channels)
+            pixels = images_to_array(images, *image_size, channels, **resizing)
         return cls(
             image=ImageRows(pixels, rows, positions),
             classes=classes,

@@ -43,13 +43,14 @@ class StoredImages(StoredColumn[ImageFile]):
         """Other files of the column, by indices int64; all of them for `None`."""
         return StoredImages(self.cache, self._paths, self.digest, self._keys, rows)
 
-    def pixels(self, height: int, width: int, channels: int) -> np.ndarray:
+    def pixels(self, height: int, width: int, channels: int, **resizing: Any) -> np.ndarray:
         """Decodes all images of the column, or opens what an earlier run decoded.
 
         Args:
             height: Height of the decoded images, in pixels.
             width: Width of the decoded images, in pixels.
             channels: 1 or 3.
+            **resizing: `resize_to` and `interpolation` of `decode_images`.
 
         Returns:
             uint8 (all images, height, width, channels), memory-mapped.
@@ -59,11 +60,11 @@ class StoredImages(StoredColumn[ImageFile]):
         def write(writer: EntryWriter) -> Mapping[str, Any]:
             for begin in range(0, len(images), _IMAGES_A_BLOCK):
                 some = images[begin : begin + _IMAGES_A_BLOCK]
-                writer.add("pixels", images_to_array(some, height, width, channels))
+                writer.add("pixels", images_to_array(some, height, width, channels, **resizing))
             return {}
 
         shape = [height, width, channels]
-        key = {"images": self.digest, "shape": shape, "version": keras_attn.__version__}
+        key = {"images": self.digest, "shape": shape, "version": keras_attn.__version__, **resizing}
         return self.cache.entry("pixels", key, write).arrays["pixels"]
 
     @overload

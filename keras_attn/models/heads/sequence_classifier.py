@@ -23,8 +23,8 @@ class SequenceClassifier(EncoderModel):
             `PatchEncoder` and `FeatureEncoder`. It becomes a part of this model.
         num_classes: Number of classes.
         pooling: "mean" or "max" over the positions that are no padding, "mean_max" for both,
-            "first" for the vector at position 0, or "pooler" for what an encoder with a pooler, as
-            `Bert`, makes of that.
+            "first" for the vector at position 0, "first_two" for those at 0 and 1, or "pooler"
+            for what an encoder with a pooler, as `Bert`, makes of the first.
         dropout: Fraction of the pooled features to drop in training.
         transform: Layer to build what comes before the dropout from, such as `HeadTransform`; none
             by default.

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.documents import read_json_object
+from keras_attn.task_folders import EXPORTED_TASK, TASK_FILE
 from keras_attn.tasks.base import Task
-from keras_attn.tasks.folders import EXPORTED_TASK, TASK_FILE
 from keras_attn.tasks.hypothesis import in_batches, length_sorted_batches
 from keras_attn.tasks.operations import perform
 from keras_attn.tasks.texts import shortened

@@ -8,8 +8,8 @@ import numpy as np
 
 from keras_attn.data import check_images
 from keras_attn.documents import read_json_object
+from keras_attn.task_folders import EXPORTED_TASK, TASK_FILE
 from keras_attn.tasks.exported.base import Exported, check_exported
-from keras_attn.tasks.folders import EXPORTED_TASK, TASK_FILE
 from keras_attn.tasks.hypothesis import Hypothesis, LabelSet, best_text, found_hypotheses
 from keras_attn.tasks.image_classification import ImageClassificationTask, image_batches
 from keras_attn.tasks.texts import check_texts

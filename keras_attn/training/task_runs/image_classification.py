@@ -33,7 +33,7 @@ class ImageClassificationRun(ClassificationRun):
         "pathfinder": NamedSet(load_pathfinder_images),
     }
     other_starts = ()
-    alike = ("image_size", "channels")
+    alike = ("image_size", "channels", "resize_to", "interpolation")
     no_answer = None
 
     def check(self, settings):
@@ -66,7 +66,8 @@ class ImageClassificationRun(ClassificationRun):
         return self.model(settings, _layout(settings)["positions"])
 
     def made(self, model, tokenizers, head, settings, source_task):
-        return self.task_class(model, *head)
+        resizing = {} if source_task is None else source_task.resizing
+        return self.task_class(model, *head, **resizing)
 
     def held_out_inputs(self, task, texts):
         """The first small images, of all labels in turn."""
@@ -100,4 +101,5 @@ def _layout_of(task: ImageClassificationTask) -> dict[str, Any]:
         "image_size": task.image_size,
         "channels": task.channels,
         "positions": task.backbone.encoder.length,
+        **task.resizing,
     }
