@@ -59,7 +59,9 @@ def test_a_task_goes_back_to_hugging_face(keras_attn, tmp_path):
 def test_a_task_of_another_model_is_refused(keras_attn, tmp_path):
     task = Path(__file__).parents[2] / "saved_models" / "g2p_en"
     error = keras_attn.refusal("convert", "--to", "huggingface", task, tmp_path / "out")
-    assert "supported are Bert, GPT2, Marian, T5. Received: model=Transformer." in error
+    assert (
+        "supported are Bert, GPT2, Marian, PatchEncoder, T5. Received: model=Transformer." in error
+    )
     assert not (tmp_path / "out").exists()
 
 
