@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+
 from keras_attn.documents import read_json, read_json_object
 from keras_attn.validation import UserError, require
 
@@ -116,17 +118,26 @@ def require_values(path: Path, content: Mapping[str, Any], **values: Any) -> Non
         require(found == value, f"{path}: `{key}` must be {value!r}.", **{key: found})
 
 
-def require_weights(folder: Path) -> None:
-    """Refuses a folder without safetensors.
+def require_weights(folder: Path) -> dict[str, str] | None:
+    """Refuses a folder without safetensors, or with damaged ones.
 
     Args:
         folder: The folder.
 
+    Returns:
+        The name of each tensor's file by the index, or `None` where all are in one file.
+
     Raises:
-        UserError: It has none; pickles are named.
+        UserError: It has none, where pickles are named, or a file is missing or damaged.
     """
-    if (folder / WEIGHTS).is_file() or (folder / INDEX).is_file():
-        return
+    if (folder / WEIGHTS).is_file():
+        _require_safetensors(folder / WEIGHTS)
+        return None
+    if (folder / INDEX).is_file():
+        index = _index(folder / INDEX)
+        for name in sorted(set(index.values())):
+            _require_safetensors(folder / name)
+        return index
     pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
     require(
         not pickles,
@@ -135,6 +146,28 @@ def require_weights(folder: Path) -> None:
         found=pickles[:3],
     )
     raise UserError(f"{folder} contains neither {WEIGHTS} nor {INDEX}.")
+
+
+def _index(path: Path) -> dict[str, str]:
+    names = read_json_object(path).get("weight_map")
+    require(isinstance(names, dict), f"{path}: `weight_map` must contain the file of each tensor.")
+    for tensor, name in names.items():
+        require(
+            isinstance(name, str) and Path(name).name == name,
+            f"{path}: `weight_map` must only list files of its folder.",
+            **{tensor: name},
+        )
+    return names
+
+
+def _require_safetensors(path: Path) -> None:
+    try:
+        with safe_open(path, "np"):  # which checks that the header describes the file
+            pass
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file, although {INDEX} lists it.") from None
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is damaged or not a safetensors file: {error}.") from error
 
 
 def require_tokenizer(folder: Path) -> None:

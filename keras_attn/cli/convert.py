@@ -43,8 +43,11 @@ from typing import Any
 
 from keras_attn.checkpoints import check_checkpoint
 from keras_attn.cli.terminal import quiet_start
+from keras_attn.documents import read_json_object
 from keras_attn.task_folders import TASK_FILE, task_folder
 from keras_attn.validation import UserError, require
+
+_FOR_CLASSIFIERS = "--pairs is for classifiers with one label a text."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +71,10 @@ def run(options: argparse.Namespace) -> None:
         _save(options)
         return
     if Path(options.checkpoint).suffix != ".npz":
-        check_checkpoint(options.checkpoint)
+        path = check_checkpoint(options.checkpoint)
+        names = read_json_object(path).get("architectures") or []
+        is_classifier = any(str(name).endswith("ForSequenceClassification") for name in names)
+        require(is_classifier or not options.pairs, _FOR_CLASSIFIERS, architectures=names)
     _check_free(options, TASK_FILE, "task")
     with quiet_start():
         from keras_attn.convert import convert_checkpoint
@@ -77,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
     task: Any = conversion.task
     if options.pairs:
         is_classifier = task.kind == "classification"
-        require(is_classifier, "--pairs is for classifiers with one label a text.", task=task.kind)
+        require(is_classifier, _FOR_CLASSIFIERS, task=task.kind)
         task.read_pairs(True)
     _print_notes(conversion.notes)
     task.save(options.out)

@@ -46,6 +46,7 @@ from typing import Any
 from keras_attn.cli import decoding_options
 from keras_attn.cli.options import add_old_option, add_value
 from keras_attn.cli.terminal import quiet_start
+from keras_attn.export_precision import check_precision
 from keras_attn.validation import require
 
 
@@ -97,12 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Exports and prints the version folder."""
-    require(
-        not options.quantize_only or options.quantize != "float32",
-        "--quantize-only needs --quantize.",
-        quantize_only=options.quantize_only,
-        quantize=options.quantize,
-    )
+    check_precision(options.compute, options.quantize, options.quantize_only, options.jit)
     with quiet_start():
         from keras_attn.data import read_texts
         from keras_attn.export import export_saved_model
@@ -141,22 +137,30 @@ def run(options: argparse.Namespace) -> None:
     )
     print(path)
     if options.quantize != "float32" or options.compute != "float32":
-        _print_change(read_manifest(path)["weights"])
+        _print_change(read_manifest(path), is_made_up=examples is None)
     if options.serving_config:
         write_serving_config(path.parent, options.serving_config)
         print(f"TensorFlow Serving's configuration: {options.serving_config}", file=sys.stderr)
 
 
-def _print_change(weights: dict) -> None:
-    """Prints the size of the weights, and the change of the outputs."""
+def _print_change(manifest: dict, is_made_up: bool) -> None:
+    """Prints the size of the weights, and the change of the outputs for examples."""
+    weights = manifest["weights"]
     before, after = weights["bytes_before"] / 2**20, weights["bytes"] / 2**20
-    lines = [f"{weights['smaller']} weights in {weights['dtype']}: {before:.3g} -> {after:.3g} MiB"]
+    what = f"{weights['smaller']} weights in {weights['dtype']}"
+    if manifest["compute"] != "float32":
+        what += ", which it computes with"
+    lines = [f"{what}: {before:.3g} -> {after:.3g} MiB"]
     examples = weights["change"]["examples"]
     lines += [
         f"  {name}: {change['changed']} of {examples} outputs are different, numbers differ by at "
         f"most {change['largest_difference']:.2g}"
         for name, change in weights["change"]["signatures"].items()
     ]
+    if is_made_up:
+        lines.append(
+            f"The {examples} inputs are made up: --examples FILE measures on typical ones."
+        )
     print(*lines, sep="\n", file=sys.stderr)
 
 

@@ -79,6 +79,9 @@ _CLASSIFIERS = ("classification", "image_classification", "multi_label_classific
 _CHUNK = 1024  # lines read before they are predicted
 _SAMPLING = ("temperature", "top_k", "top_p", "repetition_penalty")
 
+_Answers = Callable[[Sequence[Any], int], Iterator[str]]
+"""Yields the lines for inputs, after a number of other inputs."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `predict`."""
@@ -148,22 +151,55 @@ def run(options: argparse.Namespace) -> None:
         _write_vectors(task, texts, options)
         return
     answers = _PRINTERS.get(task.kind, _hypotheses)(task, options)
+    where = ("input " if options.columns else "") if options.texts else "standard input, line "
     read: Counter[str] = Counter()
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
         inputs = read_inputs(task.kind, chunk)
-        for line in answers(inputs):
+        for line in _until_mistake(answers, inputs, read["texts"], where):
             print(line)
         sys.stdout.flush()
         read += _counted(task, inputs)
     _say_what_was_read(read)
 
 
+def _until_mistake(
+    answers: _Answers, inputs: Sequence[Any], before: int, where: str
+) -> Iterator[str]:
+    """Yields the answers to inputs, and those before a wrong input before its mistake is raised.
+
+    Args:
+        answers: Answers inputs after a number of others.
+        inputs: The inputs.
+        before: How many there were before.
+        where: What the number of a wrong input comes after; "" for inputs that are arguments, where
+            nothing is answered if one is wrong.
+    """
+    try:
+        lines = list(answers(inputs, before))
+    except UserError as error:
+        if not where:
+            raise
+        if len(inputs) == 1:
+            raise UserError(f"{where}{before + 1}: {error}") from None
+        half = len(inputs) // 2
+        yield from _until_mistake(answers, inputs[:half], before, where)
+        yield from _until_mistake(answers, inputs[half:], before + half, where)
+        return
+    yield from lines
+
+
 def _counted(task: Any, inputs: Sequence[Any]) -> Counter[str]:
     """Counts inputs, those that are read in part, and those without anything to read."""
     from keras_attn.data.reading.lines import is_empty
+    from keras_attn.tokenizers.text_pairs import BETWEEN
 
     texts = inputs if task.kind != "causal_lm" else ()  # which goes on from nothing, too
-    blank = sum(isinstance(text, str) and is_empty(text) for text in texts)
+    are_pairs = task.kind in ("rank", "question_answering") or getattr(task, "pairs", False)
+    blank = sum(
+        any(is_empty(part) for part in (text.split(BETWEEN) if are_pairs else (text,)))
+        for text in texts
+        if isinstance(text, str)
+    )
     return Counter(texts=len(inputs), truncated=task.count_truncated(inputs), blank=blank)
 
 
@@ -255,14 +291,12 @@ def _print_forecasts(task: Any, options: argparse.Namespace) -> None:
     print(task.forecast(options.texts, options.columns, options.encoding).csv(), end="")
 
 
-def _hypotheses(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+def _hypotheses(task, options) -> _Answers:
     scores = _probability if task.kind in _CLASSIFIERS else _scores
-    done = 0
 
-    def lines(texts):
-        nonlocal done
-        first, done = done, done + len(texts)
-        for number, hypotheses in enumerate(_predicted(task, texts, first, options), first + 1):
+    def lines(texts, before):
+        predicted = _predicted(task, texts, before, options)
+        for number, hypotheses in enumerate(predicted, before + 1):
             for hypothesis in hypotheses:
                 columns = [str(number)] if options.n_best > 1 or (options.samples or 1) > 1 else []
                 columns.append(hypothesis.text)
@@ -280,10 +314,10 @@ def _refuse(options, what: str, **plain: Any) -> None:
     require(received == plain, f"{named} do not apply to {what}.", **received)
 
 
-def _vectors(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+def _vectors(task, options) -> _Answers:
     _refuse(options, "embeddings", beams=None, n_best=1, scores=False)
 
-    def lines(texts):
+    def lines(texts, before):
         for vector in task.predict(texts, prompt=options.prompt):
             # The shortest decimals that identify float32 numbers.
             yield json.dumps([float(str(number)) for number in vector])
@@ -291,34 +325,31 @@ def _vectors(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
     return lines
 
 
-def _numbers(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+def _numbers(task, options) -> _Answers:
     _refuse(options, "numbers", beams=None, n_best=1, scores=False)
 
-    def lines(texts):
+    def lines(texts, before):
         for row in task.predict(texts).reshape(len(texts), -1):
             yield "\t".join(f"{number:g}" for number in row)
 
     return lines
 
 
-def _rankings(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+def _rankings(task, options) -> _Answers:
     _refuse(options, "rankings", beams=None, n_best=1)
-    done = 0
 
-    def lines(texts):
-        nonlocal done
-        first, done = done, done + len(texts)
-        for number, ranked in enumerate(task.predict(texts), first + 1):
+    def lines(texts, before):
+        for number, ranked in enumerate(task.predict(texts), before + 1):
             for one in ranked:
                 yield f"{number}\t{one.score:.4f}\t{one.passage}"
 
     return lines
 
 
-def _answers(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+def _answers(task, options) -> _Answers:
     _refuse(options, "answers", beams=None, n_best=1)
 
-    def lines(texts):
+    def lines(texts, before):
         for answer in task.answers(texts):
             rest = [f"{answer.score:.4f}", f"{answer.start}", f"{answer.end}"]
             yield "\t".join([answer.text, *(rest if options.scores else [])])
@@ -326,12 +357,12 @@ def _answers(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
     return lines
 
 
-def _label_sets(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+def _label_sets(task, options) -> _Answers:
     if options.n_best > 1:
         return _hypotheses(task, options)  # the most probable labels, predicted or not
     _refuse(options, "sets of labels", beams=None, sample=False)
 
-    def lines(texts):
+    def lines(texts, before):
         for found in task.label_sets(texts):
             columns = [json.dumps(found.labels, ensure_ascii=False)]
             if options.scores:

@@ -135,7 +135,7 @@ def from_huggingface(folder: str | Path) -> Task:
 def model_from_huggingface(
     folder: str | Path, padding_id: int | None = None, **options: Any
 ) -> keras.Model:
-    """Converts a Longformer, BigBird or Nyströmformer without its tokenizer.
+    """Converts a text encoder without its tokenizer.
 
     Padding is 0 here. Ids below the checkpoint's id of padding are one greater here, and the others
     are the same.

@@ -44,15 +44,23 @@ ARCHITECTURES = {
     VIT: ("vit.", "first"),
     DEIT: ("deit.", "first"),
     TAUGHT: ("deit.", "first_two"),
+    "ViTModel": ("", "first"),
+    "DeiTModel": ("", "first"),
 }
 """The beginning of the names of an architecture's tensors, and which vectors its head reads."""
+
+_HEADLESS = ("ViTModel", "DeiTModel")
+_NEW_HEAD = (
+    "{path}: {architecture} has no classifier. That of the task is new and untrained: "
+    "`keras-attn train --init` makes one for the labels of images."
+)
 
 INTERPOLATIONS = {1: "lanczos3", 2: "bilinear", 3: "bicubic"}
 """Interpolations by their numbers in Pillow."""
 
 
 def convert_vit(folder: Path, config: dict[str, Any]) -> Conversion:
-    """Converts a folder of a ViT or a DeiT that classifies images.
+    """Converts a folder of a ViT or a DeiT.
 
     The normalization of pixels in `preprocessor_config.json` becomes a part of the first layer.
 
@@ -62,7 +70,7 @@ def convert_vit(folder: Path, config: dict[str, Any]) -> Conversion:
 
     Returns:
         An `ImageClassificationTask`, which resizes and cuts images as `preprocessor_config.json`
-        says.
+        says. Where the checkpoint has no classifier, a new one has two labels, which a note says.
 
     Raises:
         UserError: The folder lacks something, or uses something that is not supported.
@@ -79,29 +87,34 @@ def convert_vit(folder: Path, config: dict[str, Any]) -> Conversion:
             f"Supported `architectures` are {', '.join(ARCHITECTURES)}.",
             architectures=architecture,
         )
-        labels = label_names(config)
+        is_headless = architecture in _HEADLESS
+        labels = ["LABEL_0", "LABEL_1"] if is_headless else label_names(config)
     tensors = SafetensorsFolder(folder)
     prefix, pooling = ARCHITECTURES[architecture]
     encoder = make_model(
         PatchEncoder,
-        arguments | {"distillation_token": architecture != VIT},
+        arguments | {"distillation_token": config["model_type"] == "deit"},
         path,
         ARGUMENTS,
         tensors,
         activation=activation,
     )
     model = SequenceClassifier(encoder, len(labels), pooling, arguments["dropout"])
-    vit_weights(model).fill(model, tensors, lambda name: name.removeprefix(prefix))
+    weights = vit_weights(model, has_head=not is_headless)
+    weights.fill(model, tensors, lambda name: name.removeprefix(prefix))
     _normalize(folder / PREPROCESSOR, encoder)
     resizing = _resizing(folder / PREPROCESSOR, encoder)
-    return Conversion(ImageClassificationTask(model, labels, **resizing))
+    note = _NEW_HEAD.format(path=path, architecture=architecture)
+    task = ImageClassificationTask(model, labels, **resizing)
+    return Conversion(task, (note,) if is_headless else ())
 
 
-def vit_weights(model: SequenceClassifier) -> WeightMap:
+def vit_weights(model: SequenceClassifier, has_head: bool = True) -> WeightMap:
     """Maps the weights of a classifier on a `PatchEncoder`.
 
     Args:
         model: The classifier.
+        has_head: Whether the checkpoint has a classifier, too, or else perhaps a pooler.
     """
     weights, encoder = WeightMap(), model.encoder
     is_deit = encoder.get_config()["distillation_token"]
@@ -129,7 +142,11 @@ def vit_weights(model: SequenceClassifier) -> WeightMap:
         weights.copy_norm(block.feed_forward_residual.norm, f"{layer}.layernorm_after")
     weights.copy_norm(encoder.norm, "layernorm")
     output = model.get_layer("output")
-    if model.get_config()["pooling"] == "first_two":
+    if not has_head:
+        weights.keep(output.kernel)
+        weights.keep(output.bias)
+        weights.ignore(r"pooler\..*")
+    elif model.get_config()["pooling"] == "first_two":
         weights.copy_mean(output, "cls_classifier", "distillation_classifier")
     else:
         weights.copy_linear(output, "classifier")

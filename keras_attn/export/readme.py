@@ -28,6 +28,12 @@ There is no signature `{name}`. {reason}
 """
 
 
+_COMPUTING = {
+    "bfloat16": " The model computes in bfloat16.",
+    "int8": " Products with them are of 8-bit integers.",
+}
+
+
 def write_readme(version_folder: Path, name: str) -> None:
     """Writes the README of an export that is complete otherwise.
 
@@ -50,7 +56,7 @@ def write_readme(version_folder: Path, name: str) -> None:
         keras=manifest["versions"]["keras"],
         signatures=_signature_table(signatures),
         attention=template("attention.md") if "attention" in signatures else "",
-        weights=_left_out(manifest["left_out"]) + _weights(manifest["weights"]),
+        weights=_left_out(manifest["left_out"]) + _weights(manifest),
         image=IMAGE,
         flags=" --xla_cpu_compilation_enabled" if jit else "",
         xla=" It is compiled by XLA, so a server without a GPU needs this flag." if jit else "",
@@ -200,7 +206,8 @@ def _left_out(reasons: Mapping[str, str]) -> str:
     return "".join(_LEFT_OUT.format(name=name, reason=reasons[name]) for name in sorted(reasons))
 
 
-def _weights(weights: Mapping[str, Any]) -> str:
+def _weights(manifest: Mapping[str, Any]) -> str:
+    weights, computing = manifest["weights"], _COMPUTING.get(manifest["compute"], "")
     if "change" not in weights:
         return ""
     rows = [
@@ -209,6 +216,7 @@ def _weights(weights: Mapping[str, Any]) -> str:
     ]
     return template("weights.md").format(
         smaller=weights["smaller"],
+        computing=computing,
         dtype=weights["dtype"],
         before=weights["bytes_before"] / 2**20,
         after=weights["bytes"] / 2**20,

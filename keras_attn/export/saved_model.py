@@ -27,19 +27,20 @@ from keras_attn.export.golden import ROUNDING_RTOL, RTOL, Example, Golden, write
 from keras_attn.export.layout import write_json
 from keras_attn.export.readme import write_readme
 from keras_attn.export.request_checks import checked
-from keras_attn.export.stored_weights import DTYPES, StoredWeights
+from keras_attn.export.stored_weights import StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.export_manifest import FORMAT_VERSION, MANIFEST
+from keras_attn.export_precision import check_precision
 from keras_attn.model_versions import version_folders
 from keras_attn.ops.autodiff import forward_only
 from keras_attn.ops.integer_product import INEXACT, are_sums_exact, weights_as_constants
 from keras_attn.task_folders import EXPORTED_TASK
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.exported_weights import write_places
-from keras_attn.tasks.precision import PRECISIONS, in_precision
+from keras_attn.tasks.precision import in_precision
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.tasks.weights import require_finite
-from keras_attn.validation import UserError, require, require_one_of, require_positive
+from keras_attn.validation import UserError, require, require_positive
 
 _GRAPH_BYTES = 1.9e9  # of a protocol buffer, with room for what is not a constant
 
@@ -105,9 +106,10 @@ def export_saved_model(
         >>> print(export_saved_model(task, "exported/films"))
         exported/films/1
     """
-    require_one_of("weights", weights, DTYPES)
+    check_precision(compute, weights, only, jit)
+    require(compute != "int8" or are_sums_exact(), INEXACT, compute=compute)
     require_positive(n_best=n_best)
-    weights = _check_compute(compute, weights, jit)
+    weights = "bfloat16" if compute == "bfloat16" else weights
     require(
         0 <= tolerance < math.inf,
         "`tolerance` must be a finite number of at least 0.",
@@ -156,24 +158,6 @@ def export_saved_model(
         write_readme(path, Path(folder).resolve().name)
 
     return _write_version(Path(folder), version, write)
-
-
-def _check_compute(compute: str, weights: str, jit: bool) -> str:
-    """Checks in which precision a model is to compute, and returns the dtype of stored weights."""
-    require_one_of("compute", compute, PRECISIONS)
-    require(
-        not (jit and compute == "int8"),
-        "Integers are computed by an operation that XLA does not have: leave out `jit`.",
-        compute=compute,
-    )
-    require(compute != "int8" or are_sums_exact(), INEXACT, compute=compute)
-    require(
-        compute == "float32" or weights in ("float32", compute),
-        "Weights are stored as they are computed with: leave out `weights` (--quantize).",
-        weights=weights,
-        compute=compute,
-    )
-    return "bfloat16" if compute == "bfloat16" else weights if compute == "float32" else "float32"
 
 
 def _require_room(stored: StoredWeights, signatures: int) -> None:
@@ -334,7 +318,9 @@ def _describe_weights(
 
     def compare(answered: list[Example], functions: Mapping[str, ServingFunction]) -> None:
         for name, inputs, received in answered:
-            change.signatures[name].add(_run(name, functions[name], inputs), received)
+            outputs = _run(name, functions[name], inputs), received
+            compared = functions[name].compared or (lambda unchanged: unchanged)
+            change.signatures[name].add(*map(compared, outputs))
 
     compare([example for example in examples if example[0] in answering], functions)
     others = [texts[begin : begin + MAX_ROWS] for begin in range(MAX_ROWS, len(texts), MAX_ROWS)]

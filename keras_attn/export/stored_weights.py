@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 import keras
 import tensorflow as tf
 
+from keras_attn.export_precision import STORED
 from keras_attn.validation import require, require_one_of
-
-DTYPES = ("float32", "float16", "bfloat16", "int8")
 
 Function = Callable[..., Mapping[str, tf.Tensor]]
 
@@ -42,7 +41,7 @@ class StoredWeights:
         only: str = "",
         computing: bool = False,
     ) -> None:
-        require_one_of("weights", dtype, DTYPES)
+        require_one_of("weights", dtype, STORED)
         self.dtype = dtype
         self.resources: list[tf.Module | tf.Variable] = []
         self.smaller: list[tuple[keras.Variable, _Cast | _Scaled]] = []

@@ -2,10 +2,9 @@
 
 import warnings
 
+from keras_attn.export_precision import PRECISIONS
 from keras_attn.tasks.base import Task
 from keras_attn.validation import require, require_one_of
-
-PRECISIONS = ("float32", "bfloat16", "int8")
 
 
 def in_precision(task: Task, precision: str) -> Task:

@@ -233,7 +233,10 @@ class RankTask(TextInputs):
         return {
             "serving_default": ServingFunction(score, texts, _split_examples),
             "rank": ServingFunction(
-                rank, {"query": TEXTS, "passages": _PASSAGES}, _several_examples
+                rank,
+                {"query": TEXTS, "passages": _PASSAGES},
+                _several_examples,
+                compared=_by_place,
             ),
             name: ServingFunction(
                 from_ids,
@@ -310,6 +313,12 @@ def _split_examples(examples: Sequence[str]) -> Mapping[str, list[str]]:
         require_pair(text)
     split = [text.split(BETWEEN) for text in examples]
     return {"query": [query for query, _ in split], "passage": [passage for _, passage in split]}
+
+
+def _by_place(ranked: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Scores as the passages were given: almost equal ones may change places."""
+    order = np.argsort(ranked["places"], axis=1)
+    return {"scores": np.take_along_axis(ranked["scores"], order, axis=1)}
 
 
 def _several_examples(examples: Sequence[str]) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 TEXTS = tf.TensorSpec([None], tf.string)
@@ -28,6 +29,8 @@ class ServingFunction:
         optional: Whether an export may leave the signature out, with a message, if tracing it
             raises a `UserError`.
         longest: Maximum number of ids in a row of each input of ids; an export rejects longer rows.
+        compared: Makes of the outputs what an export compares with those of fewer bits; by default
+            they are compared as they are.
 
     Examples:
         >>> import tensorflow as tf
@@ -42,6 +45,7 @@ class ServingFunction:
     example_inputs: Callable[[Sequence[Any]], Mapping[str, Any]] | None = None
     optional: bool = False
     longest: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    compared: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
 
 
 def compiled(function: Callable, jit: bool) -> Callable:

@@ -10,6 +10,8 @@ from keras_attn.tasks.hypothesis import length_sorted_batches
 from keras_attn.tokenizers import Tokenizer, shared_lengths
 from keras_attn.validation import UserError, require
 
+_EXAMPLE_LENGTHS = (5, 1, 9)
+_MOST_TRIED = 4096  # tokens, for the words in example texts
 _WORDS_A_TOKEN = 8  # more than any tokenizer joins
 
 
@@ -381,7 +383,7 @@ def label_log_probabilities(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
 
 
 def example_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
-    """Makes a few texts of different lengths from a tokenizer's most frequent tokens.
+    """Makes a few texts of different lengths from a tokenizer's most frequent words.
 
     Args:
         tokenizer: Tokenizer of the texts.
@@ -394,9 +396,21 @@ def example_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
     ids: Sequence[int] = range(max(special) + 1, tokenizer.vocabulary_size)
     if not ids:  # the last token is special
         ids = sorted(set(range(tokenizer.vocabulary_size)) - special)
-    rows = [list(ids[: min(length, max_length - 1)]) for length in (5, 1, 9)]
+    ids = _words_among(tokenizer, ids)
+    rows = [list(ids[: min(length, max_length - 1)]) for length in _EXAMPLE_LENGTHS]
     texts = tokenizer.detokenize(tf.ragged.constant(rows, tf.int32))
     # An arbitrary order of tokens may be tokenized again as more tokens.
     lengths = tokenizer.tokenize(texts).row_lengths().numpy()
     pairs = zip(texts.numpy(), lengths, strict=True)
     return [text.decode() for text, length in pairs if length < max_length] or [""]
+
+
+def _words_among(tokenizer: Tokenizer, ids: Sequence[int]) -> Sequence[int]:
+    """Chooses the tokens that are words of three letters or more, if there are enough."""
+    texts = tokenizer.detokenize(tf.ragged.constant([[one] for one in ids[:_MOST_TRIED]], tf.int32))
+    words = [
+        one
+        for one, text in zip(ids, texts.numpy(), strict=False)
+        if len(word := text.decode("utf-8", "replace").strip()) > 2 and word.isalpha()
+    ]
+    return words if len(words) >= max(_EXAMPLE_LENGTHS) else ids

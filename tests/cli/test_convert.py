@@ -106,7 +106,10 @@ def test_classifiers_of_pairs(keras_attn, tmp_path):
     code, answer, _ = keras_attn("predict", task, pair)
     assert (code, answer.strip() in ("very bad", "fair", "good")) == (0, True)
     error = keras_attn.refusal("convert", BERT, tmp_path / "other", "--pairs")
-    assert "--pairs is for classifiers with one label a text. Received: task='embedding'" in error
+    assert (
+        "--pairs is for classifiers with one label a text. Received: architectures=['BertModel']"
+        in error
+    )
 
 
 MISTAKES = {

@@ -117,7 +117,10 @@ def test_a_text_that_is_too_long(keras_attn, model):
         (["predict", "."], ". is neither a run nor a task folder, and holds no export."),
         (["evaluate", "nowhere", "--data", "a.tsv"], "nowhere does not exist"),
         (["export", "nowhere", "out"], "nowhere does not exist"),
-        (["export", "nowhere", "out", "--quantize-only", "x"], "--quantize-only needs --quantize."),
+        (
+            ["export", "nowhere", "out", "--quantize-only", "x"],
+            "--quantize-only) needs `weights`",
+        ),
         (
             ["verify", "nowhere"],
             "The folder of the SavedModel does not exist. Received: folder='nowhere'.",

@@ -20,14 +20,14 @@ HEADER = (
 )
 OTHERS = {
     "deit": (
-        "`DeiTForImageClassification`, `DeiTForImageClassificationWithTeacher`",
+        "`DeiTModel`, `DeiTForImageClassification`, `DeiTForImageClassificationWithTeacher`",
         "none",
         "yes",
     ),
     "gpt2": ("`GPT2LMHeadModel`", "byte-level BPE", "yes"),
     "marian": ("`MarianMTModel`", "SentencePiece and `vocab.json`", "yes"),
     "t5": ("`T5ForConditionalGeneration`", "SentencePiece, unigram", "yes"),
-    "vit": ("`ViTForImageClassification`", "none", "yes"),
+    "vit": ("`ViTModel`, `ViTForImageClassification`", "none", "yes"),
 }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from keras_attn.convert import convert_huggingface, write_huggingface
 from keras_attn.export import export_saved_model, verify
@@ -80,11 +80,28 @@ def test_what_was_made_here_goes_out_and_comes_back(tmp_path):
     np.testing.assert_allclose(again.probabilities(images), task.probabilities(images), atol=1e-6)
 
 
+@pytest.mark.parametrize(("name", "prefix"), [("vit", "vit."), ("deit", "deit.")])
+def test_a_model_without_a_classifier_gets_a_new_one(name, prefix, tmp_path):
+    folder = copy_of(GOLDEN / name, tmp_path / "checkpoint")
+    whole, model = convert_huggingface(folder).task, {"vit": "ViTModel", "deit": "DeiTModel"}[name]
+    tensors = load_file(folder / WEIGHTS)
+    encoder = {key.removeprefix(prefix): tensors[key] for key in tensors if prefix in key}
+    assert len(encoder) == len(tensors) - 2
+    save_file(encoder | {"pooler.dense.bias": np.zeros(8, np.float32)}, folder / WEIGHTS)
+    change_json(folder / "config.json", architectures=[model])
+    task, (note,) = convert_huggingface(folder)
+    assert f"config.json: {model} has no classifier. That of the task is new" in note
+    assert task.labels == ["LABEL_0", "LABEL_1"]
+    (found, expected) = (one.backbone.encoder.get_weights() for one in (task, whole))
+    for weight, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(weight, other)
+
+
 MISTAKES = {
-    "no head": (
-        config(architectures=["ViTModel"]),
+    "other head": (
+        config(architectures=["ViTForMaskedImageModeling"]),
         "config.json: Supported `architectures` are ViTForImageClassification, DeiTForImageC.*, "
-        r"DeiTForImageClassificationWithTeacher. Received: architectures='ViTModel'\.$",
+        r"ViTModel, DeiTModel. Received: architectures='ViTForMaskedImageModeling'\.$",
     ),
     "biases": (config(qkv_bias=False), "`qkv_bias` must be True"),
     "key": (config(colour=1), "`colour` is not supported"),

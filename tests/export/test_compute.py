@@ -9,7 +9,7 @@ from keras_attn.export import export_saved_model, saved_model
 from keras_attn.export_manifest import MANIFEST
 from keras_attn.models import Bert, SequenceClassifier
 from keras_attn.ops import integer_product
-from keras_attn.tasks import ClassificationTask, Task, open_exported
+from keras_attn.tasks import ClassificationTask, RankTask, Task, open_exported
 from keras_attn.tasks.precision import in_precision
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
@@ -65,6 +65,25 @@ def test_a_classifier(compute, tmp_path):
     np.testing.assert_allclose(found, log_probabilities(task, texts), atol=0.05)
     reopened = Task.load(folder / "assets.extra" / "task")
     np.testing.assert_allclose(log_probabilities(reopened, texts), found, atol=0.02)
+
+
+def test_passages_that_are_almost_equal_may_change_places(tmp_path):
+    tokenizer = train_tokenizer("characters", ["abcdefghijklmnopqrstuvwxyz "])
+    model = SequenceClassifier(Bert(tokenizer.vocabulary_size, **SIZES, max_length=40), 1)
+    task = RankTask(model, tokenizer, 40)
+    letters = np.random.default_rng(0).choice(list("abcdefgh"), (99, 12))
+    texts = [f"query\t{''.join(row)}" for row in letters]
+    options = {"compute": "bfloat16", "tolerance": 0.02, "examples": texts}
+    folder = export_saved_model(task, tmp_path, **options)
+    change = json.loads((folder / MANIFEST).read_text())["weights"]["change"]["signatures"]["rank"]
+    assert change["changed"] == 0
+    assert 1e-6 < change["largest_difference"] < 0.02
+    passages = [text.split("\t")[1] for text in texts]
+    places = [
+        [one.place for one in each.rank("query", passages)]
+        for each in (task, in_precision(task, "bfloat16"))
+    ]
+    assert places[0] != places[1]
 
 
 @pytest.mark.slow

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
 from keras_attn.checkpoints import INDEX, WEIGHTS, require_weights
-from keras_attn.documents import parse_json, read_json_object
+from keras_attn.documents import parse_json
 from keras_attn.validation import UserError, require, require_one_of
 
 _FLOATING = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
@@ -34,7 +33,7 @@ class SafetensorsFolder:
         self.shapes: dict[str, tuple[int, ...]] = {}
         self._places: dict[str, tuple[str, int]] = {}
         self._file_of: dict[str, Path] = {}
-        index = None if (folder / WEIGHTS).is_file() else _index(folder)
+        index = require_weights(folder)
         for name in [WEIGHTS] if index is None else sorted(set(index.values())):
             self._open(folder / name)
         if index is not None:
@@ -91,19 +90,12 @@ class SafetensorsFolder:
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     def _open(self, path: Path) -> None:
-        try:
-            with safe_open(path, "np"):  # which checks that the header describes the file
-                pass
-            for name, (dtype, shape, offset) in _header(path).items():
-                earlier = self._file_of.get(name)
-                require(earlier is None, f"{path}: {name!r} is also in {earlier}.")
-                self._file_of[name] = path
-                self.shapes[name] = shape
-                self._places[name] = dtype, offset
-        except FileNotFoundError:
-            raise UserError(f"{path}: no such file, although {INDEX} lists it.") from None
-        except (SafetensorError, OSError) as error:
-            raise UserError(f"{path} is damaged or not a safetensors file: {error}.") from error
+        for name, (dtype, shape, offset) in _header(path).items():
+            earlier = self._file_of.get(name)
+            require(earlier is None, f"{path}: {name!r} is also in {earlier}.")
+            self._file_of[name] = path
+            self.shapes[name] = shape
+            self._places[name] = dtype, offset
 
 
 def _header(path: Path) -> dict[str, tuple[str, tuple[int, ...], int]]:
@@ -116,20 +108,6 @@ def _header(path: Path) -> dict[str, tuple[str, tuple[int, ...], int]]:
         name: (one["dtype"], tuple(one["shape"]), _LENGTH + length + one["data_offsets"][0])
         for name, one in content.items()
     }
-
-
-def _index(folder: Path) -> dict[str, str]:
-    path = folder / INDEX
-    require_weights(folder)
-    names = read_json_object(path).get("weight_map")
-    require(isinstance(names, dict), f"{path}: `weight_map` must contain the file of each tensor.")
-    for tensor, name in names.items():
-        require(
-            isinstance(name, str) and Path(name).name == name,
-            f"{path}: `weight_map` must only list files of its folder.",
-            **{tensor: name},
-        )
-    return names
 
 
 def _check_index(folder: Path, index: dict[str, str], file_of: dict[str, Path]) -> None:
