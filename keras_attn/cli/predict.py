@@ -267,7 +267,7 @@ def _rows(task: Any, options: argparse.Namespace) -> Iterator[str]:
         for fields in reading.good(rows):
             yield BETWEEN.join(text.replace(BETWEEN, " ") for text in fields)
         return
-    elif task.kind == "classification" and "other" in options.columns:
+    elif task.kind in ("classification", "regression") and "other" in options.columns:
         require(task.pairs, "The task reads one text: there is no column `other`.", task=task.kind)
         rows = reading.tables(files, [role, "other"], mistake=tab_in_pair)
     else:

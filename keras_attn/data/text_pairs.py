@@ -1,4 +1,4 @@
-"""Files of pairs of texts with a label each."""
+"""Files of pairs of texts with a label or a number each."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from keras_attn.data.reading.rows import Form, Reading, Row
 from keras_attn.data.stored.cache import Cache
 from keras_attn.tokenizers.text_pairs import BETWEEN
 
-_ROLES = ("text", "other", "label")
+_ROLES = ("text", "other")
 
 
 def read_text_pairs(
@@ -18,18 +18,20 @@ def read_text_pairs(
     skip_bad_lines: bool = False,
     encoding: str | None = None,
     cache: Cache | None = None,
+    role: str = "label",
 ) -> Pairs[str]:
-    r"""Reads pairs of texts with labels, under the rules of `read_pairs`.
+    r"""Reads pairs of texts with labels or numbers, under the rules of `read_pairs`.
 
     Args:
-        paths: Tables of `text`, `other` and `label`.
+        paths: Tables of `text`, `other` and what `role` names.
         columns: Column of each, a name or a number from 1.
         skip_bad_lines: Whether malformed rows are left out and counted instead of raising.
         encoding: Encoding of the files, UTF-8 by default.
         cache: Where the texts are kept in files; by default they are lists in memory.
+        role: What a target is called, "label" or "number".
 
     Returns:
-        The pairs of texts as sources, with a tab between the texts, and their labels.
+        The pairs of texts as sources, with a tab between the texts, and their targets.
 
     Raises:
         UserError: See `read_pairs`; or a text has a tab.
@@ -43,8 +45,8 @@ def read_text_pairs(
     """
     files = expanded(paths)
     reading = Reading(joined_names(files), Form(columns, encoding, skip_bad_lines))
-    rows = _joined(reading.tables(files, _ROLES, mistake=tab_in_pair))
-    sources, targets = reading.columns(rows, ("pair", "label"), files, cache, tab_in_pair)
+    rows = _joined(reading.tables(files, (*_ROLES, role), mistake=tab_in_pair))
+    sources, targets = reading.columns(rows, ("pair", role), files, cache, tab_in_pair)
     notes = reading.remarks
     return Pairs(sources, targets, reading.name, reading.skipped, notes, of_two=True)
 

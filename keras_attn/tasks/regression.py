@@ -1,6 +1,7 @@
 """Regression: numbers of texts."""
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import keras
 import numpy as np
@@ -14,7 +15,7 @@ from keras_attn.validation import require
 
 
 class RegressionTask(TextInputs):
-    """Predicts numbers of texts, such as a price.
+    """Predicts numbers of texts, such as a price, or of pairs of texts, such as their similarity.
 
     The model computes numbers in standard deviations from a mean, which the task converts.
 
@@ -28,10 +29,18 @@ class RegressionTask(TextInputs):
         max_length: Maximum number of tokens of a text, including start and end tokens.
         with_start: Whether to put the start token before a text, as BERT does.
         truncate: Whether to truncate longer texts; otherwise they are an error.
+        pairs: Whether an input is two texts, with a tab between them, such as those whose
+            similarity is the number. The model reads both in one sequence, the end token after
+            each.
+        ends_between: Number of end tokens between the texts of a pair: 1 as in BERT, 2 as in
+            RoBERTa.
+        segments: Whether the model receives which text of a pair each token belongs to, as BERT
+            does; otherwise all is segment 0.
 
     Raises:
         UserError: There is no name, one is repeated, the numbers of names, means, deviations and
-            outputs differ, a deviation is not above 0, or the length exceeds the model's positions.
+            outputs differ, a deviation is not above 0, the length exceeds the model's positions, or
+            the format of pairs is not the model's.
 
     Examples:
         >>> sizes = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=32)
@@ -46,7 +55,11 @@ class RegressionTask(TextInputs):
 
     kind = "regression"
     loss_values = ("loss",)
-    _saved = ("names", "means", "deviations", "max_length", "with_start", "truncate")
+    _saved: ClassVar[tuple[str, ...]] = (
+        *("names", "means", "deviations", "max_length", "with_start", "truncate"),
+        *("pairs", "ends_between", "segments"),
+    )
+    _saved_later: ClassVar = {"pairs": False, "ends_between": 1, "segments": False}
 
     def __init__(
         self,
@@ -58,6 +71,10 @@ class RegressionTask(TextInputs):
         max_length: int = 256,
         with_start: bool = False,
         truncate: bool = True,
+        *,
+        pairs: bool = False,
+        ends_between: int = 1,
+        segments: bool = False,
     ):
         super().__init__(backbone, {"text": tokenizer})
         names = check_texts("names", names)
@@ -79,7 +96,8 @@ class RegressionTask(TextInputs):
             means=self.means,
             deviations=self.deviations,
         )
-        self._read_with(tokenizer, max_length, with_start, truncate)
+        how = (pairs, ends_between, segments)
+        self._read_with(tokenizer, max_length, with_start, truncate, *how)
 
     def standardized(self, numbers: np.ndarray) -> np.ndarray:
         """Converts numbers (..., numbers) to those that the model computes, float32."""

@@ -53,6 +53,12 @@ class Exported:
         """Counts the texts that are longer than the task reads (see `Task.count_truncated`)."""
         return self._truncating.count_truncated(texts) if self._truncating else 0
 
+    @property
+    def pairs(self) -> bool:
+        """Whether an input may be two texts with a tab between them, or one."""
+        path = self.folder / EXPORTED_TASK / TASK_FILE
+        return path.is_file() and read_json_object(path).get("pairs") is True
+
     @functools.cached_property
     def _truncating(self) -> Task | None:
         """The task that was exported, if it reads the beginning of longer texts."""

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from keras_attn.data import check_images
-from keras_attn.documents import read_json_object
-from keras_attn.task_folders import EXPORTED_TASK, TASK_FILE
 from keras_attn.tasks.exported.base import Exported, check_exported
 from keras_attn.tasks.hypothesis import Hypothesis, LabelSet, best_text, found_hypotheses
 from keras_attn.tasks.image_classification import ImageClassificationTask, image_batches
@@ -34,12 +32,6 @@ class ExportedClassification(Exported):
     needs = frozenset({"n_best"})
     _served_input = "text"
     _column = "label"
-
-    @property
-    def pairs(self) -> bool:
-        """Whether an input is two texts with a tab between them."""
-        path = self.folder / EXPORTED_TASK / TASK_FILE
-        return path.is_file() and read_json_object(path).get("pairs") is True
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Predicts the label of each text (see `ClassificationTask.predict`)."""

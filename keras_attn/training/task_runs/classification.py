@@ -14,7 +14,6 @@ from keras_attn.data.overview import doubts
 from keras_attn.data.reading.lines import excerpt
 from keras_attn.data.reading.several import number_in
 from keras_attn.data.split import contradicted_rows
-from keras_attn.data.text_pairs import read_text_pairs
 from keras_attn.evaluation import LABELS, LabelCounts
 from keras_attn.tasks import (
     ClassificationTask,
@@ -26,7 +25,7 @@ from keras_attn.tasks.measuring.labels import label_scores
 from keras_attn.training.named_sets import named_set
 from keras_attn.training.reporting.errors import Baseline, Judged, calibration, confusion
 from keras_attn.training.run_settings import RunSettings
-from keras_attn.training.run_texts import hold_out_pairs, reported
+from keras_attn.training.run_texts import hold_out_pairs
 from keras_attn.training.task_runs.heads import HeadRun
 from keras_attn.training.task_runs.soft_targets import CLASSES
 from keras_attn.validation import require
@@ -42,11 +41,10 @@ class ClassificationRun(HeadRun):
 
     task_class: ClassVar[type[Task]] = ClassificationTask
     columns = ("text", "label")
-    named_columns: ClassVar[tuple[str, ...]] = ("other",)
+    named_columns = ("other",)
     has_labels = True
     known_metrics = tuple(LABELS)
     soft_targets = CLASSES
-    alike = ("with_start", "pairs", "ends_between", "segments")
 
     def recognized(self, data):
         if named_set(self.known_data, data.train) is not None:
@@ -59,11 +57,7 @@ class ClassificationRun(HeadRun):
         return MultiLabelClassificationTask.kind if several else self.name
 
     def read_files(self, paths, data):
-        if "other" in self.parts_in(data.columns):
-            how = (data.columns, data.skip_bad_lines, data.encoding, data.kept_in)
-            pairs = reported(read_text_pairs(paths, *how))
-        else:
-            pairs = super().read_files(paths, data)
+        pairs = super().read_files(paths, data)
         row = next((row for row, one in enumerate(pairs.targets) if isinstance(one, tuple)), None)
         require(
             row is None or self.has_several,
@@ -82,20 +76,6 @@ class ClassificationRun(HeadRun):
     def metrics_of(self, texts, data, chosen):
         return self.default_metrics(data)
 
-    def source_lengths(self, task, sources):
-        return task.token_counts(sources)
-
-    def answers(self, task, texts, beams=None, progress=None):
-        of_two = getattr(task, "pairs", False)
-        require(
-            of_two == texts.of_two,
-            "The task reads pairs of texts: name the column of the second text, `other`."
-            if of_two
-            else "The task reads one text: there is no column `other`.",
-            data=texts.name,
-        )
-        return super().answers(task, texts, beams, progress)
-
     def scores(self, texts, answers, metrics):
         return label_scores(texts, answers, metrics)
 
@@ -107,11 +87,11 @@ class ClassificationRun(HeadRun):
 
     def task(self, settings, texts, tokenizers, source_task):
         task = super().task(settings, texts, tokenizers, source_task)
-        return self._with_texts(task, settings, texts, source_task)
+        return self._with_weights(task, settings, texts)
 
     def student(self, settings, texts, tokenizers, teacher):
         student = super().student(settings, texts, tokenizers, teacher)
-        return self._with_texts(student, settings, texts, teacher)
+        return self._with_weights(student, settings, texts)
 
     def check_texts_of_student(self, texts, teacher):
         unknown = self._unknown(teacher, texts)
@@ -136,13 +116,8 @@ class ClassificationRun(HeadRun):
             teacher.backbone(inputs, training=False), columns, axis=-1
         )
 
-    def _with_texts(
-        self, task: LabelTask, settings: RunSettings, texts: Pairs, reader: Task | None
-    ) -> LabelTask:
-        """Sets what a task takes from its training texts, and from one that reads as it does."""
-        if "pairs" in task._saved:
-            how = self.pair_format(settings, reader) if texts.of_two else {}
-            task.read_pairs(texts.of_two, **{"ends_between": task.ends_between} | how)
+    def _with_weights(self, task: LabelTask, settings: RunSettings, texts: Pairs) -> LabelTask:
+        """Sets the weights of labels."""
         if settings.training.class_weights:
             task.class_weights = self.balanced_weights(texts, task.labels)
         return task

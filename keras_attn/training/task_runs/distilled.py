@@ -223,7 +223,11 @@ class DistilledRun:
 
     def check_teacher(self, task: Task, teacher: Task) -> None:
         """Raises unless a teacher reads what the student reads, in the same way."""
-        for name in self.alike:
+        self.require_same(task, teacher, *self.alike)
+
+    def require_same(self, task: Task, teacher: Task, *names: str) -> None:
+        """Raises unless attributes of a teacher are those of the student."""
+        for name in names:
             expected = getattr(task, name)
             require(
                 getattr(teacher, name) == expected,

@@ -8,11 +8,13 @@ import keras
 import numpy as np
 
 from keras_attn.data import LabelledExamples, Pairs
+from keras_attn.data.text_pairs import read_text_pairs
 from keras_attn.models import SequenceClassifier, get_preset, model_class
 from keras_attn.tasks import Task
 from keras_attn.tasks.text_inputs import has_segments
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.pairs import PairsRun
@@ -28,7 +30,7 @@ class HeadRun(PairsRun):
     head_class: ClassVar[type[keras.Model]] = SequenceClassifier
     model_settings = ("pooling",)
     other_starts = ENCODER_TASKS
-    alike = ("with_start",)
+    alike = ("with_start", "pairs")
     no_answer = ""
 
     known_metrics: ClassVar[tuple[str, ...]]
@@ -48,6 +50,12 @@ class HeadRun(PairsRun):
 
     def columns_of(self, texts, roles):
         return [texts.sources]
+
+    def read_files(self, paths, data):
+        if "other" not in self.parts_in(data.columns):
+            return super().read_files(paths, data)
+        how = (data.columns, data.skip_bad_lines, data.encoding, data.kept_in)
+        return reported(read_text_pairs(paths, *how, role=self.columns[1]))
 
     @abc.abstractmethod
     def head_of(self, texts: Pairs, task: Any) -> tuple:
@@ -104,12 +112,21 @@ class HeadRun(PairsRun):
         if source_task is None:
             return self.student(settings, texts, tokenizers, None)
         head = self.head_of(texts, source_task)
-        return self.made(source_task.backbone, tokenizers, head, settings, source_task)
+        task = self.made(source_task.backbone, tokenizers, head, settings, source_task)
+        return self.read_as(task, settings, texts, source_task)
 
     def student(self, settings, texts, tokenizers, teacher):
         head, options = self.head_of(texts, teacher), self.head_in(settings.model)
         model = self.on_top_of(self.encoder(settings, tokenizers), head, options)
-        return self.made(model, tokenizers, head, settings, teacher)
+        student = self.made(model, tokenizers, head, settings, teacher)
+        return self.read_as(student, settings, texts, teacher)
+
+    def read_as(self, task: Any, settings: RunSettings, texts: Pairs, reader: Task | None) -> Any:
+        """Makes a task read one text or two, as its training texts are and as another task does."""
+        if "pairs" in task._saved:
+            how = self.pair_format(settings, reader) if texts.of_two else {}
+            task.read_pairs(texts.of_two, **{"ends_between": task.ends_between} | how)
+        return task
 
     def encoder(self, settings: RunSettings, tokenizers: Mapping[str, Tokenizer]) -> keras.Model:
         """Makes the untrained encoder of a preset."""
@@ -156,8 +173,32 @@ class HeadRun(PairsRun):
         dropout = encoder.get_config().get("dropout", 0.0)
         return self.head_class(encoder, len(head[0]), dropout=dropout, **options)
 
-    def source_frame(self, task):
-        return task.frame
+    def source_lengths(self, task, sources):
+        return task.token_counts(sources)
+
+    def require_read(self, task: Any, texts: Pairs) -> None:
+        """Raises unless a task reads as many texts as there are in a row."""
+        of_two = getattr(task, "pairs", False)
+        require(
+            of_two == texts.of_two,
+            "The task reads pairs of texts: name the column of the second text, `other`."
+            if of_two
+            else "The task reads one text: there is no column `other`.",
+            data=texts.name,
+        )
+
+    def count_cut(self, texts, task):
+        self.require_read(task, texts)
+        return super().count_cut(texts, task)
+
+    def answers(self, task, texts, beams=None, progress=None):
+        self.require_read(task, texts)
+        return super().answers(task, texts, beams, progress)
+
+    def check_teacher(self, task, teacher):
+        super().check_teacher(task, teacher)
+        if getattr(task, "pairs", False):
+            self.require_same(task, teacher, "ends_between", "segments")
 
     def refuse_consistency(self, settings: RunSettings) -> None:
         """Raises for R-Drop, which needs probabilities of labels that exclude each other."""

@@ -23,6 +23,7 @@ class RegressionRun(HeadRun):
 
     task_class = RegressionTask
     columns = ("text", "number")
+    named_columns = ("other",)
     has_several = True
     known_data: ClassVar = {}
     known_metrics = tuple(NUMBERS)
@@ -109,6 +110,7 @@ class RegressionRun(HeadRun):
         ]
 
     def answers(self, task, texts, beams=None, progress=None):
+        self.require_read(task, texts)
         return numbers_of(task, texts, progress)
 
     def scores(self, texts, answers, metrics):
@@ -119,7 +121,7 @@ class RegressionRun(HeadRun):
         judged = []
         for text, right in zip(texts.sources, texts.targets, strict=True):
             error = float(np.mean(np.abs(answers[text] - right)))
-            judged.append(Judged(text, _shown(right), _shown(answers[text]), error))
+            judged.append(Judged(self.shown(text), _shown(right), _shown(answers[text]), error))
         return judged
 
     def baseline(self, texts, metrics, task=None):

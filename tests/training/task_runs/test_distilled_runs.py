@@ -167,6 +167,14 @@ def test_other_tokenizers_labels_and_tasks_are_refused(labels, words, tmp_path):
     )
 
 
+def test_segments_matter_for_pairs_alone(labels, tmp_path):
+    folder, data = labels
+    settings = base("classification", data, steps=1) | {"preset": "bert_tiny"}
+    train(tmp_path / "run", taught(settings, folder / "teacher"))
+    student, teacher = Task.load(tmp_path / "run"), Task.load(folder / "teacher")
+    assert (student.segments, teacher.segments) == (True, False)
+
+
 WRONG = [
     ({"teachers": []}, "Distillation needs teachers"),
     ({"weight": 1.5}, "`weight` must be above 0, and at most 1"),

@@ -104,6 +104,42 @@ def test_by_the_command_line(folder, tmp_path, capsys):
         assert "reads pairs of texts: name the column of the second text, `other`" in error
 
 
+def test_numbers_of_pairs(folder, tmp_path, capsys):
+    """The similarity of two texts: trained, measured, exported and predicted as pairs."""
+    option = [*OPTION[:3], "number=1"]
+    run, exported, test = tmp_path / "run", tmp_path / "exported", str(folder / "test.tsv")
+    settings = {
+        "task": "regression",
+        "preset": "bert_tiny",
+        "model": made.SIZES,
+        "tokenizers": {"text": {"kind": "characters"}},
+        "training": {"steps": 2, "warmup_steps": 0, "jit": "off"},
+    }
+    columns = {role.partition("=")[0]: int(role.partition("=")[2]) for role in option[1:]}
+    data = {"train": [str(folder / "train.tsv")], "test": [test], "columns": columns}
+    job.train(run, settings | {"data": data | {"hold_out": 8, "max_source_length": 12}})
+    results = json.loads((run / "results.json").read_text())
+    task = open_task(run)
+    assert (task.pairs, task.segments, task.ends_between) == (True, True, 1)
+    lines = [line.split("\t") for line in rows(13)]
+    expected = task.predict([f"{line[3]}\t{line[4]}" for line in lines])
+    errors = [abs(number - float(line[0])) for number, line in zip(expected, lines, strict=True)]
+    assert results["mae"] == pytest.approx(sum(errors) / 13, rel=1e-5)
+    assert main(["export", str(run), str(exported)]) == 0
+    out = tmp_path / "out.json"
+    for model in map(str, (run, exported)):
+        assert main(["evaluate", model, "--data", test, *option, "--json", str(out)]) == 0
+        assert json.loads(out.read_text())["mae"] == pytest.approx(results["mae"], rel=1e-4)
+        capsys.readouterr()
+        assert main(["predict", model, test, *option[:3]]) == 0
+        found = [float(line) for line in capsys.readouterr().out.splitlines()]
+        assert found == pytest.approx(expected.tolist(), abs=1e-4)
+        error = made.refusal(
+            capsys, "evaluate", model, "--data", test, option[0], "text=4", "number=1"
+        )
+        assert "reads pairs of texts: name the column of the second text, `other`" in error
+
+
 def test_one_text_with_a_column_of_another(folder, tmp_path, capsys):
     task = ClassificationTask(*single_text(), labels=["0.0", "1.0"], max_length=12)
     task.save(tmp_path / "task")
