@@ -8,6 +8,9 @@ STORED = ("float32", "float16", "bfloat16", "int8")
 PRECISIONS = ("float32", "bfloat16", "int8")
 """Precisions of the computation."""
 
+TOLERANCES = {"float32": 0.001, "bfloat16": 0.05, "int8": 0.1}
+"""By default, the largest change of the outputs, by the precision of the computation."""
+
 
 def check_precision(compute: str, weights: str, only: str, jit: bool) -> None:
     """Refuses precisions that do not belong together, before TensorFlow is imported.

@@ -10,8 +10,6 @@ from keras_attn.validation import UserError
 
 Outputs = Mapping[str, np.ndarray]
 
-TOLERANCE = 1e-3
-
 
 @dataclasses.dataclass
 class SignatureChange:

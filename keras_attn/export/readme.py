@@ -30,7 +30,7 @@ There is no signature `{name}`. {reason}
 
 _COMPUTING = {
     "bfloat16": " The model computes in bfloat16.",
-    "int8": " Products with them are of 8-bit integers.",
+    "int8": " Products with them are of 8-bit integers, which are in the graph once more.",
 }
 
 

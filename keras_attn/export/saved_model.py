@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_attn
-from keras_attn.export.change import TOLERANCE, Change, SignatureChange
+from keras_attn.export.change import Change, SignatureChange
 from keras_attn.export.compaction import compact_saved_model
 from keras_attn.export.golden import ROUNDING_RTOL, RTOL, Example, Golden, write_golden
 from keras_attn.export.layout import write_json
@@ -30,10 +30,15 @@ from keras_attn.export.request_checks import checked
 from keras_attn.export.stored_weights import StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.export_manifest import FORMAT_VERSION, MANIFEST
-from keras_attn.export_precision import check_precision
+from keras_attn.export_precision import TOLERANCES, check_precision
 from keras_attn.model_versions import version_folders
 from keras_attn.ops.autodiff import forward_only
-from keras_attn.ops.integer_product import INEXACT, are_sums_exact, weights_as_constants
+from keras_attn.ops.integer_product import (
+    INEXACT,
+    are_sums_exact,
+    are_weights_constants,
+    weights_as_constants,
+)
 from keras_attn.task_folders import EXPORTED_TASK
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.exported_weights import write_places
@@ -54,7 +59,7 @@ def export_saved_model(
     version: int | None = None,
     weights: str = "float32",
     only: str = "",
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     *,
     compute: str = "float32",
 ) -> Path:
@@ -84,7 +89,9 @@ def export_saved_model(
         only: Quantizes only weights with this text in their path, such as "feed_forward"; all
             matrices by default.
         tolerance: Largest allowed change of the outputs for the examples: fraction of examples with
-            a different text, label or ids, and difference of a number, relative if above 1.
+            a different text, label or ids, and difference of a number, relative if above 1. By
+            default 0.001, 0.05 with `compute="bfloat16"`, and 0.1 with "int8". Of several answers,
+            such as those of `n_best`, the first and all numbers count.
         compute: In which precision the model computes: "float32", that of the task; "bfloat16",
             with matrices stored in it; or "int8", where products with weights are of 8-bit integers
             (a scale for each output and for each row of inputs) and all else is of floats. The
@@ -110,6 +117,7 @@ def export_saved_model(
     require(compute != "int8" or are_sums_exact(), INEXACT, compute=compute)
     require_positive(n_best=n_best)
     weights = "bfloat16" if compute == "bfloat16" else weights
+    tolerance = TOLERANCES[compute] if tolerance is None else tolerance
     require(
         0 <= tolerance < math.inf,
         "`tolerance` must be a finite number of at least 0.",
@@ -129,7 +137,6 @@ def export_saved_model(
     if is_rounded:
         computing = in_precision(computing, compute)
     computed = dict(computing.serving_functions(n_best, jit=jit)) if is_rounded else functions
-    constants = weights_as_constants() if compute == "int8" else contextlib.nullcontext()
 
     def write(path: Path) -> None:
         resources = list(computing.resources())
@@ -140,8 +147,8 @@ def export_saved_model(
             for name, each in computed.items()
         }
         if compute == "int8":
-            _require_room(stored, len(computed))
-        with constants:
+            _require_room(stored, sum(not each.optional for each in computed.values()))
+        with weights_as_constants(compute == "int8"):
             signatures, left_out = _signatures(reading)
             served = {name: reading[name] for name in signatures}
             if is_rounded:  # operations by themselves round otherwise than in a graph
@@ -278,8 +285,11 @@ def _signatures(
     signatures: dict[str, Callable] = {}
     left_out = {}
     for name, function in functions.items():
+        # Constants of their own would be most of a graph; to look at attention may take longer.
+        constants = weights_as_constants(are_weights_constants() and not function.optional)
         try:
-            signatures[name] = _signature(function)
+            with constants:
+                signatures[name] = _signature(function)
         except (TypeError, ValueError) as error:  # any kind of layer may be inside
             if not function.optional:
                 raise

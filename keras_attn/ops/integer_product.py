@@ -21,12 +21,15 @@ _ZERO = 128  # of the inputs, which the kernel takes as numbers from 0 to 255
 
 
 @contextlib.contextmanager
-def weights_as_constants() -> Iterator[None]:
+def weights_as_constants(are_constants: bool = True) -> Iterator[None]:
     """Within it, TensorFlow's graphs hold the values that quantized weights have now.
 
     A graph that is traced there does not follow later changes of the weights.
+
+    Args:
+        are_constants: Whether they do; otherwise graphs read the weights themselves.
     """
-    token = _AS_CONSTANTS.set(True)
+    token = _AS_CONSTANTS.set(are_constants)
     try:
         yield
     finally:

@@ -238,6 +238,10 @@ def _listed(name: str, array: np.ndarray) -> Any:
     """An array as lists, row by row if it is large: other threads run between the rows."""
     if array.ndim == 0 or array.size <= VALUES_AT_ONCE:
         return _encode_tensor(name, array)
+    if array.ndim == 1:
+        begins = range(0, len(array), VALUES_AT_ONCE)
+        parts = (_encode_tensor(name, array[begin : begin + VALUES_AT_ONCE]) for begin in begins)
+        return [value for part in parts for value in part]
     return [_listed(name, row) for row in array]
 
 

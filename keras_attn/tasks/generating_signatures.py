@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.decoding import DecodingSettings
-from keras_attn.tasks.serving import IDS, TEXTS, ServingFunction
+from keras_attn.tasks.serving import IDS, TEXTS, ServingFunction, first_and_numbers
 from keras_attn.tasks.texts import example_texts, real_ids
 from keras_attn.tasks.token_view import TokenView
 from keras_attn.tokenizers import Tokenizer
@@ -87,10 +87,12 @@ class GeneratingSignatures(Task):
         pairs = texts | {"target": TEXTS}
         return {
             "serving_default": ServingFunction(best, texts),
-            "n_best": ServingFunction(several, texts),
+            "n_best": ServingFunction(several, texts, compared=first_and_numbers),
             "score": ServingFunction(score, pairs, example_pairs),
             "token_ids": ServingFunction(best_ids, ids, example_ids, longest=longest),
-            "n_best_token_ids": ServingFunction(several_ids, ids, example_ids, longest=longest),
+            "n_best_token_ids": ServingFunction(
+                several_ids, ids, example_ids, longest=longest, compared=first_and_numbers
+            ),
             "score_token_ids": ServingFunction(
                 score_ids,
                 ids | {"target_ids": IDS},

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.hypothesis import Hypothesis, best_text
-from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.serving import ServingFunction, first_and_numbers
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.whole_inputs import WholeInputTask
 from keras_attn.tokenizers import Tokenizer
@@ -177,7 +177,8 @@ class BaseClassificationTask(LabelTask, WholeInputTask):
             return {"label": tf.gather(tf.constant(self.labels), places), "probability": highest}
 
         answers = {"serving_default": best, "n_best": several}
-        return self._signatures(answers, "probabilities", jit)
+        compared = {"n_best": first_and_numbers}
+        return self._signatures(answers, "probabilities", jit, compared)
 
     def _activated(self, outputs):
         return tf.nn.softmax(outputs)

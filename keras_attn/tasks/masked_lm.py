@@ -1,5 +1,6 @@
 """Filling of masked tokens."""
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from keras_attn.data import MaskedExamples, Masking, require_mask_token
 from keras_attn.tasks.graphs import ModelGraph
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, found_hypotheses, in_batches
 from keras_attn.tasks.measuring.token_losses import token_scores
-from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
+from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled, first_and_numbers
 from keras_attn.tasks.text_task import TextTask
 from keras_attn.tasks.texts import (
     FRAME,
@@ -184,8 +185,10 @@ class MaskedLMTask(TextTask):
             return {"token_ids": filled, "probability": tf.exp(totals)}
 
         return self._signatures(single, from_ids) | {
-            "n_best": ServingFunction(several, {"text": TEXTS}),
-            "n_best_token_ids": self._ids_signature(several_from_ids),
+            "n_best": ServingFunction(several, {"text": TEXTS}, compared=first_and_numbers),
+            "n_best_token_ids": dataclasses.replace(
+                self._ids_signature(several_from_ids), compared=first_and_numbers
+            ),
         }
 
     def example_texts(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Classification of texts with several labels each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 import keras
@@ -128,7 +128,14 @@ class MultiLabelClassificationTask(ClassificationTask):
                 "predicted": highest >= thresholds,
             }
 
-        return self._signatures({"serving_default": decided}, "probabilities", jit)
+        name = "serving_default"
+        return self._signatures({name: decided}, "probabilities", jit, {name: _by_label})
 
     def _activated(self, outputs):
         return tf.sigmoid(outputs)
+
+
+def _by_label(ranked: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Decisions and probabilities by the names of labels: almost equal ones may change places."""
+    order = np.argsort(ranked["labels"], axis=1)
+    return {name: np.take_along_axis(array, order, axis=1) for name, array in ranked.items()}

@@ -234,6 +234,7 @@ class QuestionAnsweringTask(Task):
                 {"token_ids": IDS},
                 examples_of_ids,
                 longest={"token_ids": self.max_length},
+                compared=_as_probabilities,
             ),
             "attention": attention_function(self.backbone, self._read_both, texts, _split_examples),
         }
@@ -363,6 +364,11 @@ def checked_questions(inputs: Sequence[str]) -> tuple[list[str], list[str]]:
         require_pair(text)
     split = [text.split(BETWEEN) for text in inputs]
     return [question for question, _ in split], [context for _, context in split]
+
+
+def _as_probabilities(logits: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Probabilities of the places of each text."""
+    return {name: tf.nn.softmax(array).numpy() for name, array in logits.items()}
 
 
 def _split_examples(examples: Sequence[str]) -> Mapping[str, list[str]]:

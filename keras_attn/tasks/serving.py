@@ -48,6 +48,19 @@ class ServingFunction:
     compared: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None
 
 
+def first_and_numbers(several: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What is compared of several answers: the first ones, and the numbers of all.
+
+    Further answers of almost equal numbers may change places.
+
+    Args:
+        several: Outputs (batch, answers, …).
+    """
+    return {
+        name: array if array.dtype.kind == "f" else array[:, :1] for name, array in several.items()
+    }
+
+
 def compiled(function: Callable, jit: bool) -> Callable:
     """Makes a function of numbers a function of its own inside the graph of each signature.
 

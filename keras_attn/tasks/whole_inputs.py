@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import keras
@@ -46,7 +47,11 @@ class WholeInputTask(Task):
         return np.array(rows, np.float32).reshape(len(inputs), self.backbone.output_shape[-1])
 
     def _signatures(
-        self, answers: Mapping[str, Callable], column: str, jit: bool
+        self,
+        answers: Mapping[str, Callable],
+        column: str,
+        jit: bool,
+        compared: Mapping[str, Callable] = MappingProxyType({}),
     ) -> dict[str, ServingFunction]:
         """Makes the signatures of an export.
 
@@ -54,18 +59,21 @@ class WholeInputTask(Task):
             answers: Functions from the numbers of a batch to outputs by name, by signature.
             column: Name of the numbers in the signature of encoded inputs.
             jit: Whether XLA compiles the model.
+            compared: What is compared of outputs (see `ServingFunction`), by signature.
         """
         compute = compiled(self._compute, jit)
         strings = {self.served_input: TEXTS}
 
-        def of_strings(answer: Callable) -> ServingFunction:
+        def of_strings(signature: str, answer: Callable) -> ServingFunction:
             return ServingFunction(
-                lambda **inputs: answer(compute(self._encoded(*inputs.values()))), strings
+                lambda **inputs: answer(compute(self._encoded(*inputs.values()))),
+                strings,
+                compared=compared.get(signature),
             )
 
         name, spec, longest = self._encoding
         return {
-            **{signature: of_strings(answer) for signature, answer in answers.items()},
+            **{signature: of_strings(signature, answer) for signature, answer in answers.items()},
             name: ServingFunction(
                 lambda **encoded: {column: compute(*encoded.values())},
                 {name: spec},

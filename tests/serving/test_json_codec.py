@@ -170,8 +170,9 @@ def test_large_outputs_are_encoded_in_parts_alike(by_rows, monkeypatch):
     outputs = {
         "maps": rng.normal(size=(5, 3, 4, 6)).astype("float32"),
         "text": np.array([[b"a", b"\xff"]] * 5, object),
+        "words": np.array([[b"a"] * 11] * 5, object),
     }
-    for chosen in (outputs, {"maps": outputs["maps"]}):
+    for chosen in (outputs, {"maps": outputs["maps"]}, {"words": outputs["words"]}):
         expected = encode_outputs(chosen, by_rows)
         with monkeypatch.context() as patch:
             patch.setattr(json_codec, "VALUES_AT_ONCE", 5)
