@@ -62,6 +62,10 @@ _PROBLEMS = {
     MultiLabelClassificationTask: "multi_label_classification",
     RegressionTask: "regression",
 }
+_POOLER = (
+    "Its classifiers of texts have a dense layer over the first vector: train with "
+    "`--set model.pooling=pooler`."
+)
 # The families in the order in which a model without a tokenizer is taken for one of them.
 _FIRST = ("bert", "roberta", "xlm-roberta")
 _ORDER = sorted(ENCODERS.values(), key=lambda family: family.model_type not in _FIRST)
@@ -191,6 +195,7 @@ def _family_of(
         if reason is None:
             same.append(family)
     if not same:
+        reasons = [_difference(one, model, kind) for one in _of_body(encoder, tokenizer)] + reasons
         nearest = [reason for reason in reasons if isinstance(reason, UserError)]
         if nearest:
             raise nearest[0]
@@ -211,6 +216,14 @@ def _family_of(
         except UserError as error:
             refused.append(error)
     raise refused[0]
+
+
+def _of_body(encoder: Bert, tokenizer: Tokenizer | None) -> list[EncoderFamily]:
+    """The families that an encoder without a head belongs to, first those with such tokenizers."""
+    same = [family for family in _ORDER if _difference(family, encoder, None) is None]
+    if tokenizer is None:
+        return same
+    return sorted(same, key=lambda one: not usually_reads_with(one, tokenizer))
 
 
 def _difference(
@@ -301,7 +314,8 @@ def _check(
         if found != activation:
             raise without_counterpart(architecture, pooler_activation=found)
     if kind == OF_TEXTS and family.head_transform is None and model.pooling != "pooler":
-        raise without_counterpart(architecture, pooling=model.pooling)
+        reason = without_counterpart(architecture, pooling=model.pooling)
+        raise UserError(f"{reason} {_POOLER}")
     expected = head_on(family, path, config, encoder, kind).get_config()
     require_counterparts(model, expected, architecture)
 

@@ -60,6 +60,8 @@ class Tokenizer(tf.Module, abc.ABC):
     """Id of `[MASK]`, or `None` for a vocabulary without it."""
     mask_takes_spaces: bool = False
     """Whether spaces before a mask token in a text belong to it."""
+    ends_between: int = 1
+    """Number of end tokens between the texts of a pair."""
 
     _files: ClassVar[tuple[str, ...]] = ()
     """Names of the asset files."""

@@ -107,8 +107,9 @@ def convert_encoder(
     tensors = SafetensorsFolder(folder)
     names = {family.known_name(name) for name in tensors.shapes}
     pooler = family.pooler if f"{family.pooler}.weight" in names else None
-    if kind == OF_TEXTS and family.head_transform is None:  # whose head begins as a pooler does
-        pooler = family.text_transform
+    if family.head_transform is None and (kind == OF_TEXTS or pooler is None):
+        # Heads of texts begin as a pooler does, which training may add.
+        pooler = family.text_transform if kind == OF_TEXTS else None
         arguments["pooler_activation"] = text_activation(family, path, config, arguments)
     require_sizes_of(arguments, path, family.used, tensors, padding=0)
     keys = _OF_ATTENTION | {name: key for key, (name, _) in family.used.items()}

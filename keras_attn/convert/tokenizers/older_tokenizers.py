@@ -13,13 +13,13 @@ from keras_attn.checkpoints import (
     require_tokenizer,
 )
 from keras_attn.convert.tokenizers.sentencepiece_file import read_sentencepiece
-from keras_attn.convert.tokenizers.text_frame import (
+from keras_attn.reading import read_text
+from keras_attn.tokenizers.pipeline.text_frame import (
     BERT_FRAME,
     ROBERTA_FRAME,
     TextFrame,
     frame_processor,
 )
-from keras_attn.reading import read_text
 from keras_attn.tokenizers.vocabulary_files import bpe_merges, bpe_vocabulary, word_piece_tokens
 from keras_attn.validation import require, require_one_of
 

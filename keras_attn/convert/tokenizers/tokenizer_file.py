@@ -12,13 +12,6 @@ from keras_attn.convert.tokenizers.older_tokenizers import (
     read_merges,
     tokenizer_class,
 )
-from keras_attn.convert.tokenizers.text_frame import (
-    BERT_FRAME,
-    ROBERTA_FRAME,
-    TextFrame,
-    frame_processor,
-    read_frame,
-)
 from keras_attn.documents import read_json_object
 from keras_attn.tokenizers import (
     ByteLevelBpeTokenizer,
@@ -27,6 +20,13 @@ from keras_attn.tokenizers import (
     WordPieceTokenizer,
 )
 from keras_attn.tokenizers.pipeline.subword_models import model_tokens
+from keras_attn.tokenizers.pipeline.text_frame import (
+    BERT_FRAME,
+    ROBERTA_FRAME,
+    TextFrame,
+    frame_processor,
+    read_frame,
+)
 from keras_attn.tokenizers.pipeline.tokenizer import file_tokens
 from keras_attn.validation import require
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from keras_attn.tokenizers.pipeline.normalizers import Normalizer, make_normaliz
 from keras_attn.tokenizers.pipeline.places import PlaceFinder
 from keras_attn.tokenizers.pipeline.pre_tokenizers import make_pre_tokenizer
 from keras_attn.tokenizers.pipeline.subword_models import make_model, model_tokens
+from keras_attn.tokenizers.pipeline.text_frame import read_frame
 from keras_attn.tokenizers.pipeline.unigrams import Unigrams
 from keras_attn.tokenizers.pipeline.words import Words
 from keras_attn.validation import is_integer, require
@@ -131,6 +133,12 @@ class PipelineTokenizer(Tokenizer):
     def padding_id(self) -> int:
         """The file's id of padding, or where it has none the number of tokens."""
         return self._padding_id
+
+    @property
+    def ends_between(self) -> int:  # type: ignore[override]
+        """Number of end tokens between the texts of a pair, as the file's `post_processor` says."""
+        frame = read_frame(Path(DEFINITION_FILE), self.definition.get("post_processor"))
+        return max(1, frame.ends_between if frame else 1)
 
     @property
     def is_special(self) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.data.text_pairs import read_text_pairs
+from keras_attn.layers.head_transform import HeadTransform
 from keras_attn.models import SequenceClassifier, get_preset, model_class
 from keras_attn.tasks import Task
 from keras_attn.tasks.text_inputs import has_segments
@@ -16,7 +17,12 @@ from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.base import MOST_TOKENS
-from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
+from keras_attn.training.task_runs.encoders import (
+    ENCODER_TASKS,
+    encoder_of,
+    transform_of,
+    with_pooler,
+)
 from keras_attn.training.task_runs.pairs import PairsRun
 from keras_attn.validation import require, require_one_of
 
@@ -108,6 +114,22 @@ class HeadRun(PairsRun):
             segments = task.segments if task.pairs else has_segments(task.backbone)
         return {"ends_between": getattr(task, "ends_between", 1), "segments": segments}
 
+    def pairs_after(
+        self, source_task: Task | None, model: keras.Model, tokenizer: Tokenizer
+    ) -> dict[str, Any]:
+        """How pairs of texts are read in a task that another one begins.
+
+        Args:
+            source_task: The other task, which may read pairs itself.
+            model: The model of the new one.
+            tokenizer: The tokenizer of both.
+        """
+        known: Any = source_task
+        if getattr(source_task, "pairs", False):
+            return {"ends_between": known.ends_between, "segments": known.segments}
+        between = max(getattr(source_task, "ends_between", 1), tokenizer.ends_between)
+        return {"ends_between": between, "segments": has_segments(model)}
+
     def task(self, settings, texts, tokenizers, source_task):
         if source_task is None:
             return self.student(settings, texts, tokenizers, None)
@@ -147,7 +169,8 @@ class HeadRun(PairsRun):
         longest, truncate = self.longest(settings, source_task)
         options = {"max_length": longest, "with_start": with_start, "truncate": truncate}
         task = self.task_class(model, tokenizers["text"], *head, **options)
-        task.ends_between = getattr(source_task, "ends_between", 1)
+        for name, value in self.pairs_after(source_task, model, tokenizers["text"]).items():
+            setattr(task, name, value)
         return task
 
     def longest(self, settings: RunSettings, source_task: Task | None) -> tuple[int, bool]:
@@ -159,7 +182,8 @@ class HeadRun(PairsRun):
         head, options = self.head_of(texts, None), settings.model
         if source_task.kind == self.task_class.kind:
             options = self.head_in(source_task.backbone.get_config())
-        model = self.on_top_of(encoder_of(source_task), head, options)
+        encoder, transform = encoder_of(source_task), transform_of(source_task)
+        model = self.on_top_of(encoder, head, options, transform)
         return self.made(model, source_task.tokenizers, head, settings, source_task)
 
     def head_in(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,11 +191,30 @@ class HeadRun(PairsRun):
         return {name: sizes[name] for name in self.model_settings if name in sizes}
 
     def on_top_of(
-        self, encoder: keras.Model, head: tuple, options: Mapping[str, Any]
+        self,
+        encoder: keras.Model,
+        head: tuple,
+        options: Mapping[str, Any],
+        transform: HeadTransform | None = None,
     ) -> keras.Model:
-        """Puts an untrained head on an encoder, with as much dropout."""
+        """Puts an untrained head on an encoder, with as much dropout.
+
+        Args:
+            encoder: The encoder. Without a pooler it gets an untrained one if the head needs it.
+            head: What `head_of` returns.
+            options: Settings of the head.
+            transform: What the head begins with, which has been trained.
+        """
+        if options.get("pooling") == "pooler" and transform is None:
+            encoder = with_pooler(encoder)
         dropout = encoder.get_config().get("dropout", 0.0)
-        return self.head_class(encoder, len(head[0]), dropout=dropout, **options)
+        if transform is None:
+            return self.head_class(encoder, len(head[0]), dropout=dropout, **options)
+        same = HeadTransform.from_config(transform.get_config())
+        options = {**options, "transform": same}
+        model = self.head_class(encoder, len(head[0]), dropout=dropout, **options)
+        model.get_layer("transform").set_weights(transform.get_weights())
+        return model
 
     def source_lengths(self, task, sources):
         return task.token_counts(sources)

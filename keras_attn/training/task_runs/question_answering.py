@@ -75,8 +75,8 @@ class QuestionAnsweringRun(HeadRun):
     def targets(self, texts, task, held_out):
         return np.array(texts.starts)
 
-    def on_top_of(self, encoder, head, options):
-        return super().on_top_of(encoder, (["begin", "end"],), options)
+    def on_top_of(self, encoder, head, options, transform=None):
+        return super().on_top_of(encoder, (["begin", "end"],), options, transform)
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         form = self.pair_format(settings, task)
@@ -94,7 +94,8 @@ class QuestionAnsweringRun(HeadRun):
 
     def made(self, model, tokenizers, head, settings, source_task):
         longest, _ = self.longest(settings, source_task)
-        return self.task_class(model, tokenizers["text"], longest)
+        how = self.pairs_after(source_task, model, tokenizers["text"])
+        return self.task_class(model, tokenizers["text"], longest, **how)
 
     def task(self, settings, texts, tokenizers, source_task):
         model = super().task(settings, texts, tokenizers, source_task).backbone

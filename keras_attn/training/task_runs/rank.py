@@ -66,8 +66,8 @@ class RankRun(HeadRun):
     def targets(self, texts, task, held_out):
         return np.array(texts.relevances or (), np.float32)
 
-    def on_top_of(self, encoder, head, options):
-        return super().on_top_of(encoder, (["score"],), options)
+    def on_top_of(self, encoder, head, options, transform=None):
+        return super().on_top_of(encoder, (["score"],), options, transform)
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         return RankedExamples.from_passages(
