@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_value(group, "--batch-threads", min(2, os.cpu_count() or 1), threads)
     group = parser.add_argument_group("limits")
     add_value(group, "--max-body", 4 << 20, "most bytes of a request (default: 4 MiB)", "BYTES")
-    add_value(group, "--max-rows", 256, "most rows of a request")
+    add_value(group, "--max-rows", 256, "most rows of a request, and texts of an input")
     most_text = "most bytes of a text or image (default: 1 MiB)"
     add_value(group, "--max-text", 1 << 20, most_text, "BYTES")
     add_value(group, "--max-queue", 512, "most waiting requests")

@@ -14,7 +14,7 @@ class Limits:
 
     Attributes:
         body_bytes: Largest body of a request over HTTP, and largest message over gRPC.
-        rows: Most rows of one request.
+        rows: Most rows of one request, and most texts of one input, as the passages of queries.
         text_bytes: Longest text (or image) of one row.
         values: Most numbers or texts of one input.
         queue: Most waiting requests of one model.
@@ -50,11 +50,16 @@ class Limits:
             inputs: Arrays by name; strings as bytes.
 
         Raises:
-            RequestError: There are too many rows, or a text is too long.
+            RequestError: There are too many rows or texts, or a text is too long.
         """
         for name, array in inputs.items():
             if array.ndim:
                 self.check_rows(array.shape[0], f" in input {name!r}")
+            if array.dtype == object and array.ndim > 1 and array.size > self.rows:
+                raise invalid(
+                    f"A request may have at most {self.rows} texts in an input, as {self.rows} "
+                    f"rows. Received: {array.size} in input {name!r}."
+                )
             if array.dtype == object:
                 longest = max(map(len, array.flat), default=0)
                 if longest > self.text_bytes:

@@ -98,6 +98,7 @@ def tasks():
     tasks = {"tiny": make_task(min_length=3), "toy": ToyTask()}
     tasks |= {name: MATRIX[f"{name} {family}"]() for name, family in KINDS.items()}
     tasks["classification"].labels[:] = [EVIL, "good"]
+    tasks["regression"].read_pairs(True)  # of two fields
     return tasks
 
 
@@ -328,6 +329,8 @@ def test_label_sets(seen, tasks):
 def test_numbers(seen, tasks):
     step, task = seen["regression"], tasks["regression"]
     assert step["form"] == "numbers"
+    requests = [json.loads(body) for path, body in seen["requests"] if "/regression:" in path]
+    assert requests[0]["instances"] == [{"text": task.example_texts()[0]}]
     assert float(step["best"]) == pytest.approx(task.predict(task.example_texts()[:1])[0], rel=1e-4)
 
 

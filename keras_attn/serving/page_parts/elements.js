@@ -142,3 +142,20 @@ function textField(label, texts, rows = 2) {
 // The example texts of a model, without those that a button could not show.
 const exampleTexts = (model) => [...new Set(
   (model.examples.serving_default ?? []).map(({ text }) => text ?? "").filter(canBeSeen))];
+
+// Fields for a text, or for two where the model reads pairs, with a tab between them.
+function textFields(model) {
+  const texts = exampleTexts(model);
+  if (!texts.length || texts.some((text) => !text.includes("\t"))) return [textField("Text", texts)];
+  const [first, second] = texts[0].split("\t");
+  const control = make("textarea", { name: "second", rows: 2, value: second });
+  return [textField("First text", [first]), field(control, "Second text")];
+}
+
+function textOrPair() {
+  const text = textOf();
+  if (!byId("form").elements.second) return text;
+  const second = valueOf("second");
+  if (!canBeSeen(second)) throw new FieldError("second", "Write a second text.");
+  return `${text}\t${second}`;
+}

@@ -6,11 +6,11 @@ FORMS.labels = {
   blames: "text",
 
   build(model) {
-    return [textField("Text", exampleTexts(model))];
+    return textFields(model);
   },
 
   request() {
-    return { signature: "n_best", instances: [{ text: textOf() }] };
+    return { signature: "n_best", instances: [{ text: textOrPair() }] };
   },
 
   show({ predictions }) {

@@ -6,11 +6,11 @@ FORMS.numbers = {
   blames: "text",
 
   build(model) {
-    return [textField("Text", exampleTexts(model))];
+    return textFields(model);
   },
 
   request() {
-    return { signature: "serving_default", instances: [{ text: textOf() }] };
+    return { signature: "serving_default", instances: [{ text: textOrPair() }] };
   },
 
   show({ predictions: [numbers] }) {
