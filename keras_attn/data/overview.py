@@ -15,7 +15,7 @@ import numpy as np
 from keras_attn.data.files import Pairs, aligned_rows, are_aligned, joined_names
 from keras_attn.data.images import mistake_of_image
 from keras_attn.data.labelled_images import files_in_folders, table_in
-from keras_attn.data.questions import is_squad, squad_rows
+from keras_attn.data.questions import squad_rows
 from keras_attn.data.reading.columns import (
     has_header,
     looks_like_names,
@@ -186,13 +186,9 @@ def overview(
     if len(roles) != 1 and are_aligned(paths, files):
         parts = tuple(roles) if len(roles) == 2 else ("source", "target")
         rows = aligned_rows(files, form, mistake, parts[1])
-    elif roles[:1] == ("question",) and is_squad(files, form.columns):
+    elif roles[:1] == ("question",) and (whole := squad_rows(files, form.columns, form.encoding)):
         parts = tuple(roles)
-        rows = (
-            row._replace(fields=row.fields[: len(parts)])
-            for file in files
-            for row in squad_rows(file)
-        )
+        rows = (row._replace(fields=row.fields[: len(parts)]) for row in whole)
     elif roles:
         plain: type[Table] = LinesTable if len(roles) == 1 else TabSeparatedTable
         first = open_table(files[0], plain, form.encoding, skip_bad_lines=True)

@@ -14,11 +14,13 @@ from keras_attn.data.reading.rows import Form, Reading, Row
 from keras_attn.data.reading.tables import open_table
 from keras_attn.documents import read_json
 from keras_attn.tokenizers.text_pairs import BETWEEN
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError, is_integer, require
 
 ROLES = ("question", "context", "answer")
 START = "start"
 """Parts of an example."""
+
+_LISTED = ("question", "context", "answers.text", "answers.answer_start")
 
 
 @dataclass
@@ -59,9 +61,11 @@ def read_questions(
     Tabs in a text become spaces, so that places stay the same.
 
     Args:
-        paths: JSON files in SQuAD's form, with questions that may have no answer; or tables of
-            `question`, `context`, `answer` and perhaps `start`, where the answer begins in the
-            context, in characters from 0. Without it, the answer must occur once.
+        paths: JSON files in SQuAD's form, with questions that may have no answer; JSON lines or
+            Parquet with an object `answers` of lists `text` and `answer_start`, as SQuAD has in
+            the `datasets` library; or tables of `question`, `context`, `answer` and perhaps
+            `start`, where the answer begins in the context, in characters from 0. Without it, the
+            answer must occur once.
         skip_bad_lines: Whether malformed rows are left out and counted instead of raising.
         columns: Column of each in a table, by default the usual ones.
         encoding: Encoding of the tables, UTF-8 by default.
@@ -80,8 +84,9 @@ def read_questions(
     """
     files = expanded(paths)
     reading = Reading(joined_names(files), Form(columns, encoding, skip_bad_lines))
-    if is_squad(files, columns):
-        rows = reading.good(row for file in files for row in squad_rows(file))
+    whole = squad_rows(files, columns, encoding)
+    if whole is not None:
+        rows = reading.good(whole)
     else:
         table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
         roles, _ = select(table, ROLES, columns, (START,))
@@ -92,9 +97,27 @@ def read_questions(
     return Questions(sources, targets, reading.name, reading.skipped, notes, starts=starts)
 
 
-def is_squad(files: Sequence[str], columns: Any) -> bool:
-    """Whether files are in SQuAD's form, by their names, and not tables."""
-    return columns is None and all(file.lower().endswith(".json") for file in files)
+def squad_rows(
+    files: Sequence[str], columns: Mapping[str, str | int] | None, encoding: str | None
+) -> Iterator[Row] | None:
+    """The questions of files in SQuAD's form: question, context, answers and start.
+
+    Args:
+        files: The files, whose names or columns show their form.
+        columns: Columns by role, which no such file has.
+        encoding: Encoding of the tables, UTF-8 by default.
+
+    Returns:
+        The rows; `None` for other tables.
+    """
+    if columns is not None:
+        return None
+    if all(file.lower().endswith(".json") for file in files):
+        return (row for file in files for row in _squad_rows(file))
+    table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
+    if not {*_LISTED} <= {*(table.names or ())}:
+        return None
+    return (row for file in files for row in _listed_rows(file, encoding))
 
 
 def _plain(text: str) -> str:
@@ -129,8 +152,27 @@ def mistake_of_answer(
     return f"expected the answer once in the context, found it {count:,} times{hint}"
 
 
-def squad_rows(path: str) -> Iterator[Row]:
-    """Yields the questions of a file in SQuAD's form: question, context, answers and start."""
+def _listed_rows(path: str, encoding: str | None) -> Iterator[Row]:
+    """Yields the questions of a table whose answers are lists."""
+    table = open_table(path, TabSeparatedTable, encoding, skip_bad_lines=True)
+    for record in table.records(_LISTED):
+        place = table.place(record)
+        if record.mistake is not None:
+            yield Row((), f"{place}: {record.mistake}")
+            continue
+        question, context, texts, starts = (record.cells[name] for name in _LISTED)
+        are_lists = isinstance(texts, list) and isinstance(starts, list)
+        fits = are_lists and len(texts) == len(starts) and all(map(is_integer, starts))
+        if not (fits and all(isinstance(one, str) for one in (question, context, *texts))):
+            yield Row((), f"{place}: expected texts, and lists of answers and of their places")
+            continue
+        answers = [
+            {"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)
+        ]
+        yield _of_squad({"question": question, "answers": answers}, context, place)
+
+
+def _squad_rows(path: str) -> Iterator[Row]:
     content = read_json(path)
     articles: Any = content.get("data") if isinstance(content, dict) else None
     require(
@@ -143,17 +185,18 @@ def squad_rows(path: str) -> Iterator[Row]:
         for article in articles:
             for paragraph in article["paragraphs"]:
                 for one in paragraph["qas"]:
-                    yield _of_squad(path, one, paragraph["context"])
+                    place = f"{path}, question {one.get('id')}"
+                    yield _of_squad(one, paragraph["context"], place)
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not in SQuAD's form: {error!r}.") from error
 
 
-def _of_squad(path: str, one: Mapping[str, Any], context: str) -> Row:
+def _of_squad(one: Mapping[str, Any], context: str, place: str) -> Row:
     answers = [] if one.get("is_impossible") else one["answers"]
     for answer in answers:
         wrong = mistake_of_answer("", context, answer["text"], answer["answer_start"])
         if wrong:
-            return Row((), f"{path}, question {one.get('id')}: {wrong}")
+            return Row((), f"{place}: {wrong}")
     texts = tuple(answer["text"] for answer in answers)
     start = answers[0]["answer_start"] if answers else -1
     return Row((one["question"], context, texts, start))

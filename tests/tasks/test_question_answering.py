@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
@@ -194,6 +195,31 @@ def test_files(tmp_path):
     wrong = written(tmp_path / "wrong.json", [json.dumps(SQUAD)])
     refused("wrong.json, question 1: expected the answer at 18", read_questions, wrong)
     refused("SQuAD's form has an object", read_questions, written(tmp_path / "a.json", ["[1]"]))
+
+
+def listed(texts, starts):
+    answers = {"text": texts, "answer_start": starts}
+    return {"question": "Who?", "context": "Ann lives in Rome, Ann.", "answers": answers}
+
+
+def test_lists_of_answers(tmp_path):
+    """SQuAD as the `datasets` library writes it."""
+    rows = [listed(["Ann", "Ann."], [19, 19]), listed([], [])]
+    path = written(tmp_path / "squad.jsonl", map(json.dumps, rows))
+    table = pyarrow.Table.from_pylist(rows)
+    pyarrow.parquet.write_table(table, tmp_path / "squad.parquet")
+    for file in (path, tmp_path / "squad.parquet"):
+        found = read_questions(file)
+        assert found.sources == ["Who?\tAnn lives in Rome, Ann."] * 2
+        assert (found.targets, found.starts) == ([("Ann", "Ann."), ()], [19, -1])
+    for wrong, message in {
+        ("Ann",): "line 2: expected the answer at 18 of the context, found ' An' there",
+        ("Ann", "Ann"): "line 2: expected texts, and lists of answers and of their places",
+    }.items():
+        rows[1] = listed(list(wrong), [18])
+        path = written(tmp_path / "wrong.jsonl", map(json.dumps, rows))
+        refused(message, read_questions, path)
+        assert len(read_questions(path, skip_bad_lines=True)) == 1
 
 
 def test_mistakes():
