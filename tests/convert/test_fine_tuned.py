@@ -94,8 +94,9 @@ def test_goes_back(name, kind, tmp_path):
     assert np.ptp(np.asarray(expected).reshape(len(PAIRS), -1)[:, 0]) > 1e-6
 
 
-def test_a_new_pooler_leaves_the_rest_as_it_was(tmp_path):
+def test_a_new_pooler_leaves_the_rest_as_it_was(tmp_path, capsys):
     source, task = trained("distilbert_masked", "classification", tmp_path, pooling="pooler")
+    assert "head: new and untrained: pooler, output; encoder" in capsys.readouterr().out
     encoder = task.backbone.encoder
     assert encoder.get_config()["pooler_activation"] == "relu"
     new = {id(weight) for weight in encoder.pooler.weights}
@@ -104,8 +105,9 @@ def test_a_new_pooler_leaves_the_rest_as_it_was(tmp_path):
         np.testing.assert_allclose(weight, before, atol=0.01)  # one step
 
 
-def test_other_pooling_says_what_goes_back(tmp_path):
+def test_other_pooling_says_what_goes_back(tmp_path, capsys):
     _, task = trained("roberta_masked", "classification", tmp_path)
+    assert "to go back to Hugging Face: --set model.pooling=pooler," in capsys.readouterr().out
     message = (
         r"RobertaForSequenceClassification .* no counterpart of pooling='mean'\. Its classifiers "
         r".*: train with `--set model.pooling=pooler`\.$"

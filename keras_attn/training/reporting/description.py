@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_attn.data import Examples
+from keras_attn.models import Bert, SequenceClassifier
 from keras_attn.tasks import LabelTask, Task
 from keras_attn.training.distillation_settings import DistillationSettings
 from keras_attn.training.run_settings import RunSettings
@@ -171,8 +172,7 @@ def describe_new_head(task: Task, source_task: Task) -> None:
         task: The task of the run.
         source_task: The task that it starts from.
     """
-    old = {id(weight) for weight in source_task.backbone.weights}
-    new = [weight for weight in task.backbone.weights if id(weight) not in old]
+    new = _new_weights(task.backbone, source_task.backbone)
     parts = list(dict.fromkeys(weight.path.partition("/")[0] for weight in new))
     trained = f"new and untrained: {', '.join(parts)}" if parts else "without weights of its own"
     kept = "encoder and vocabulary are those" if task.tokenizers else "the encoder is that"
@@ -182,3 +182,27 @@ def describe_new_head(task: Task, source_task: Task) -> None:
         more = " …" if len(source_task.labels) > len(shown) else ""
         labels = f", whose labels are others: {', '.join(shown)}{more}"
     print(f"      head: {trained}; {kept} of the {source_task.kind} task{labels}", flush=True)
+    model = task.backbone
+    is_of_texts = isinstance(model, SequenceClassifier) and isinstance(model.encoder, Bert)
+    if is_of_texts and model.pooling != "pooler" and not model.get_config().get("transform"):
+        way = "--set model.pooling=pooler, which classifiers of Hugging Face are"
+        print(f"            to go back to Hugging Face: {way}", flush=True)
+
+
+def _new_weights(model: keras.Model, source: keras.Model) -> list[keras.Variable]:
+    """The weights of a model that are not another's, nor copies of them."""
+    old = {id(weight) for weight in source.weights}
+    # An encoder is copied that gets a pooler, and what a head begins with.
+    copied = {id(weight) for weight in getattr(getattr(model, "encoder", None), "weights", ())}
+    alike: dict[tuple, list] = {}
+    for weight in source.weights:
+        alike.setdefault(tuple(weight.shape), []).append(weight)
+
+    def is_kept(weight: keras.Variable) -> bool:
+        if id(weight) in old:
+            return True
+        may_be = id(weight) in copied or weight.path.startswith("transform/")
+        others = alike.get(tuple(weight.shape), ()) if may_be else ()
+        return any(np.array_equal(weight, one) for one in others)
+
+    return [weight for weight in model.weights if not is_kept(weight)]
