@@ -66,6 +66,7 @@ _POOLER = (
     "Its classifiers of texts have a dense layer over the first vector: train with "
     "`--set model.pooling=pooler`."
 )
+_TRANSFORM = "Its heads begin with the transform of {}ForMaskedLM: train from such a checkpoint."
 # The families in the order in which a model without a tokenizer is taken for one of them.
 _FIRST = ("bert", "roberta", "xlm-roberta")
 _ORDER = sorted(ENCODERS.values(), key=lambda family: family.model_type not in _FIRST)
@@ -316,6 +317,9 @@ def _check(
     if kind == OF_TEXTS and family.head_transform is None and model.pooling != "pooler":
         reason = without_counterpart(architecture, pooling=model.pooling)
         raise UserError(f"{reason} {_POOLER}")
+    if kind != MASKED and family.head_transform and not model.get_config().get("transform"):
+        reason = without_counterpart(architecture, transform=None)
+        raise UserError(f"{reason} {_TRANSFORM.format(family.name)}")
     expected = head_on(family, path, config, encoder, kind).get_config()
     require_counterparts(model, expected, architecture)
 

@@ -26,6 +26,7 @@ FRAMES = {
     "mpnet_masked": (2, False),
     "modernbert_masked": (1, False),
 }
+FRAMES_OF_OTHERS = {"modernbert_encoder": (1, False)}
 KINDS = {"classification": "label", "rank": "relevance"}
 
 
@@ -39,7 +40,7 @@ def with_tokenizer(name, folder):
     ids = {token: number for number, token in enumerate(tokens)}
     assert len(ids) == 29
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    frame = TextFrame("[CLS]", "[SEP]", *FRAMES[name])
+    frame = TextFrame("[CLS]", "[SEP]", *(FRAMES | FRAMES_OF_OTHERS)[name])
     added = [{"id": ids[one], "content": one, "special": True, **flags} for one in special]
     definition = {
         "version": "1.0",
@@ -112,4 +113,10 @@ def test_other_pooling_says_what_goes_back(tmp_path, capsys):
         r"RobertaForSequenceClassification .* no counterpart of pooling='mean'\. Its classifiers "
         r".*: train with `--set model.pooling=pooler`\.$"
     )
+    refused_in_one_line(message, write_huggingface, task, tmp_path / "back")
+
+
+def test_an_encoder_without_the_transform_of_its_heads(tmp_path):
+    _, task = trained("modernbert_encoder", "classification", tmp_path)
+    message = r"no counterpart of transform=None\. .* of ModernBertForMaskedLM: train from such a c"
     refused_in_one_line(message, write_huggingface, task, tmp_path / "back")
