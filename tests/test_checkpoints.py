@@ -5,7 +5,9 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from keras_attn.checkpoints import MODEL_TYPES, check_checkpoint
 from tests.refusals import refused_in_one_line
@@ -24,6 +26,8 @@ def checkpoint(folder, files=("model.safetensors", "vocab.txt"), **config):
     (folder / "config.json").write_text(json.dumps(config))
     for name in files:
         (folder / name).touch()
+    if "model.safetensors" in files:
+        save_file({"a": np.zeros(3, np.float32)}, folder / "model.safetensors")
     return folder
 
 
@@ -62,7 +66,7 @@ CASES = {
         r"made contains neither model.safetensors nor model.safetensors.index.json\.$",
     ),
     "no tokenizer": (
-        {"model_type": "gpt2", "files": ["model.safetensors.index.json"]},
+        {"model_type": "gpt2", "files": ["model.safetensors"]},
         r"made: no tokenizer file \(tokenizer.json, vocab.txt, vocab.json with merges.txt, or "
         r"sentencepiece.bpe.model, spiece.model or spm.model\)\.$",
     ),
@@ -74,6 +78,16 @@ def test_a_refusal_names_what_is_wrong_and_suggests_no_architecture(name, tmp_pa
     config, message = CASES[name]
     text = refused_in_one_line(message, check_checkpoint, checkpoint(tmp_path / "made", **config))
     assert "Did you mean" not in text
+
+
+def test_damaged_and_missing_weights(tmp_path):
+    folder = checkpoint(tmp_path / "made", model_type="bert")
+    (folder / "model.safetensors").write_bytes(b"0")
+    refused_in_one_line("model.safetensors is damaged or not a", check_checkpoint, folder)
+    (folder / "model.safetensors").unlink()
+    index = {"weight_map": {"a": "1.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    refused_in_one_line("1.safetensors: no such file, although", check_checkpoint, folder)
 
 
 @pytest.mark.parametrize("name", ["bert-base-uncased", "google/electra-small"])
