@@ -26,7 +26,7 @@ from keras_attn.data.reading.delimited import TabSeparatedTable
 from keras_attn.data.reading.lines import excerpt
 from keras_attn.data.reading.objects import JsonTable
 from keras_attn.data.reading.paths import expanded
-from keras_attn.data.reading.rows import Form, Mistake, Reading
+from keras_attn.data.reading.rows import Form, Mistake, Reading, Row
 from keras_attn.data.reading.several import MISSING, number_in
 from keras_attn.data.reading.table import Record, Table, shown_names
 from keras_attn.data.reading.tables import LinesTable, open_table
@@ -186,14 +186,19 @@ def overview(
     if len(roles) != 1 and are_aligned(paths, files):
         parts = tuple(roles) if len(roles) == 2 else ("source", "target")
         rows = aligned_rows(files, form, mistake, parts[1])
-    elif roles[:1] == ("question",) and (whole := squad_rows(files, form.columns, form.encoding)):
-        parts = tuple(roles)
-        rows = (row._replace(fields=row.fields[: len(parts)]) for row in whole)
     elif roles:
         plain: type[Table] = LinesTable if len(roles) == 1 else TabSeparatedTable
-        first = open_table(files[0], plain, form.encoding, skip_bad_lines=True)
-        parts, _ = select(first, roles, form.columns, optional)
-        rows = reading.tables(files, parts, first, plain=plain, mistake=mistake)
+        whole: Iterable[Row] = ()
+        if roles[0] == "question":
+            whole, first = squad_rows(files, form.columns, form.encoding)
+        else:
+            first = open_table(files[0], plain, form.encoding, skip_bad_lines=True)
+        if first is None:
+            parts = tuple(roles)
+            rows = (row._replace(fields=row.fields[: len(parts)]) for row in whole)
+        else:
+            parts, _ = select(first, roles, form.columns, optional)
+            rows = reading.tables(files, parts, first, plain=plain, mistake=mistake)
     else:
         return _all_columns(files, reading)
     found = Overview(reading, [Column(name) for name in parts])

@@ -1,5 +1,6 @@
 """Questions with contexts and the answers in them: SQuAD's files, and tables."""
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from keras_attn.data.reading.delimited import TabSeparatedTable
 from keras_attn.data.reading.lines import excerpt
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Reading, Row
+from keras_attn.data.reading.table import Table
 from keras_attn.data.reading.tables import open_table
 from keras_attn.documents import read_json
 from keras_attn.tokenizers.text_pairs import BETWEEN
@@ -84,11 +86,10 @@ def read_questions(
     """
     files = expanded(paths)
     reading = Reading(joined_names(files), Form(columns, encoding, skip_bad_lines))
-    whole = squad_rows(files, columns, encoding)
-    if whole is not None:
+    whole, table = squad_rows(files, columns, encoding)
+    if table is None:
         rows = reading.good(whole)
     else:
-        table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
         roles, _ = select(table, ROLES, columns, (START,))
         rows = reading.good(reading.tables(files, roles, mistake=mistake_of_answer))
     examples = (_example(*fields) for fields in rows)
@@ -99,7 +100,7 @@ def read_questions(
 
 def squad_rows(
     files: Sequence[str], columns: Mapping[str, str | int] | None, encoding: str | None
-) -> Iterator[Row] | None:
+) -> tuple[Iterator[Row], Table | None]:
     """The questions of files in SQuAD's form: question, context, answers and start.
 
     Args:
@@ -108,16 +109,16 @@ def squad_rows(
         encoding: Encoding of the tables, UTF-8 by default.
 
     Returns:
-        The rows; `None` for other tables.
+        The rows and `None`; for other tables no rows and the first table, opened once.
     """
-    if columns is not None:
-        return None
-    if all(file.lower().endswith(".json") for file in files):
-        return (row for file in files for row in _squad_rows(file))
-    table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
-    if not {*_LISTED} <= {*(table.names or ())}:
-        return None
-    return (row for file in files for row in _listed_rows(file, encoding))
+    if columns is None and all(file.lower().endswith(".json") for file in files):
+        return (row for file in files for row in _squad_rows(file)), None
+    first, *others = files
+    table = open_table(first, TabSeparatedTable, encoding, skip_bad_lines=True)
+    if columns is not None or not {*_LISTED} <= {*(table.names or ())}:
+        return iter(()), table
+    rest = (open_table(one, TabSeparatedTable, encoding, skip_bad_lines=True) for one in others)
+    return (row for one in itertools.chain([table], rest) for row in _listed_rows(one)), None
 
 
 def _plain(text: str) -> str:
@@ -152,9 +153,8 @@ def mistake_of_answer(
     return f"expected the answer once in the context, found it {count:,} times{hint}"
 
 
-def _listed_rows(path: str, encoding: str | None) -> Iterator[Row]:
+def _listed_rows(table: Table) -> Iterator[Row]:
     """Yields the questions of a table whose answers are lists."""
-    table = open_table(path, TabSeparatedTable, encoding, skip_bad_lines=True)
     for record in table.records(_LISTED):
         place = table.place(record)
         if record.mistake is not None:

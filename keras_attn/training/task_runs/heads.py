@@ -106,13 +106,11 @@ class HeadRun(PairsRun):
         Returns:
             Arguments of `TextInputs.read_pairs` by name.
         """
-        if task is None:
-            model = get_preset(settings.preset).config | settings.model
-            takes_segments = "segment_ids" in model_class(settings.preset).optional_inputs
-            segments = takes_segments and model.get("num_segments", 2) > 1
-        else:
-            segments = task.segments if task.pairs else has_segments(task.backbone)
-        return {"ends_between": getattr(task, "ends_between", 1), "segments": segments}
+        if task is not None:
+            return self.pairs_after(task, task.backbone, task.tokenizers["text"])
+        model = get_preset(settings.preset).config | settings.model
+        takes_segments = "segment_ids" in model_class(settings.preset).optional_inputs
+        return {"ends_between": 1, "segments": takes_segments and model.get("num_segments", 2) > 1}
 
     def pairs_after(
         self, source_task: Task | None, model: keras.Model, tokenizer: Tokenizer

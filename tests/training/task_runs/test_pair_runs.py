@@ -29,18 +29,22 @@ def rows(count):
         yield f"{label}\t{number}\tx{number}\t{text} {'a' * (number % 9)}\t{other}"
 
 
+def settings_of(task, preset):
+    return {
+        "task": task,
+        "preset": preset,
+        "model": made.SIZES,
+        "tokenizers": {"text": {"kind": "characters"}},
+        "training": {"steps": 2, "warmup_steps": 0, "jit": "off"},
+    }
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pairs")
     for part, count in (("train", 60), ("test", 13)):
         written(folder / f"{part}.tsv", list(rows(count)))
-    base = {
-        "task": "classification",
-        "preset": "arena_tiny",
-        "model": made.SIZES,
-        "tokenizers": {"text": {"kind": "characters"}},
-        "training": {"steps": 2, "warmup_steps": 0, "jit": "off"},
-    }
+    base = settings_of("classification", "arena_tiny")
     data = {"train": [str(folder / "train.tsv")], "test": [str(folder / "test.tsv")]}
     data |= {"columns": COLUMNS, "hold_out": 8, "max_source_length": 12}
     job.train(folder / "run", base | {"data": data})
@@ -108,13 +112,7 @@ def test_numbers_of_pairs(folder, tmp_path, capsys):
     """The similarity of two texts: trained, measured, exported and predicted as pairs."""
     option = [*OPTION[:3], "number=1"]
     run, exported, test = tmp_path / "run", tmp_path / "exported", str(folder / "test.tsv")
-    settings = {
-        "task": "regression",
-        "preset": "bert_tiny",
-        "model": made.SIZES,
-        "tokenizers": {"text": {"kind": "characters"}},
-        "training": {"steps": 2, "warmup_steps": 0, "jit": "off"},
-    }
+    settings = settings_of("regression", "bert_tiny")
     columns = {role.partition("=")[0]: int(role.partition("=")[2]) for role in option[1:]}
     data = {"train": [str(folder / "train.tsv")], "test": [test], "columns": columns}
     job.train(run, settings | {"data": data | {"hold_out": 8, "max_source_length": 12}})
